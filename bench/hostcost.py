@@ -25,22 +25,30 @@ from onnxhw.driver.device import Device
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.golden import host
+from onnxhw.isa.input_port import stream_words
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.program import DeviceProgram
+from onnxhw.program.input_regions import input_regions
 
 
 class IdleCore:
-    """The host port of a core whose every run ends at once, in the right number of cycles."""
+    """The host port of a core whose every run ends at once, in the right number of cycles.
+
+    `input_over`: the last word of the inputs has come.
+    """
 
     def __init__(self, program: DeviceProgram) -> None:
         config = program.config
         self.control, self.act = np.zeros(64, np.uint32), np.zeros(config.act_words * 64, np.uint32)
         self.control[Control.RUN], self.control[Control.CYCLES] = ENDED, program.cycles
+        self.words, self.input_over = stream_words(input_regions(program)), True
 
     def write(self, space: int, address: int, words: object, step: int = 1) -> None:
-        """Activations are kept, everything else is dropped."""
+        """Activations are kept, inputs are counted, everything else is dropped."""
         values = np.asarray(words)
+        if space == Space.INPUT:
+            self.input_over = address + len(values) >= self.words
         if space == Space.ACT:
             self.act[address : address + len(values) * step : step] = values
 

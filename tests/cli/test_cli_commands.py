@@ -34,6 +34,18 @@ def test_compile_says_what_it_made(digits, tmp_path, capsys):
     assert record["macs_executed"] == program.macs <= record["macs_nominal"] == program.nominal == 30_080
 
 
+def test_cycles_have_one_meaning_for_people_too(digits, tmp_path, capsys):
+    """From the last input on, whoever tells them; the report says what of them is the run."""
+    out = str(tmp_path / "out")
+    told = run_json(capsys, "compile", digits, "-p", "mini", "-o", out)
+    for command in (["compile", str(digits), "-p", "mini", "-o", out], ["check", str(digits), "-p", "mini"]):
+        assert main(command) == 0
+        assert f"{told['predicted_cycles']:,} cycles" in capsys.readouterr().out
+    assert main(["report", out]) == 0
+    words = f"{told['predicted_cycles']:,} cycles, {told['run_cycles']:,} of them the run"
+    assert words in capsys.readouterr().out
+
+
 def test_the_same_input_gives_the_same_bytes(digits, compiled, tmp_path):
     assert main(["compile", str(digits), "--preset", "mini", "-o", str(tmp_path / "again"), "-q"]) == 0
     for path in (tmp_path / "again").iterdir():

@@ -170,6 +170,16 @@ def test_a_stale_bitstream(folder, run, tmp_path, capsys, monkeypatch):
     assert run("-n", 1, "-q", directory=directory) == 0
 
 
+def test_a_directory_of_a_camera(folder, run, tmp_path, capsys):
+    directory = tmp_path / "camera"
+    directory.mkdir()
+    (directory / "program.ohw").write_bytes((folder / "program.ohw").read_bytes())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (directory / "manifest.json").write_text(json.dumps({**manifest, "input": "camera-ov7670"}))
+    assert run("-n", 1, directory=directory) == 2
+    assert "E2589" in capsys.readouterr().err
+
+
 def test_one_array_does_not_hold_two_outputs(tmp_path):
     from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile

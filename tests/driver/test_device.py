@@ -134,6 +134,23 @@ def test_a_directory_is_a_program(tmp_path, digits_program, images):
             device.load(tmp_path)
 
 
+def test_a_directory_of_a_camera_is_not_for_a_device_with_a_link(tmp_path, digits_program, images):
+    """By address, open or loaded; what needs no device takes it, and so does everything the program alone."""
+    container.save(Program.of(digits_program), tmp_path / "program.ohw")
+    (tmp_path / "manifest.json").write_text(json.dumps({"schema": 1, "design": DESIGN, "input": "camera-ov7670"}))
+    message = r"E2589 .*takes the inputs from camera-ov7670, and has no link"
+    with Device.open("emu:mini") as device:
+        with pytest.raises(UsageError, match=message):
+            device.load(tmp_path)
+        with pytest.raises(UsageError, match=message):
+            onnxhw.InferenceSession(tmp_path, device=device)
+        assert device.load(tmp_path / "program.ohw").model == digits_program.model
+    with pytest.raises(UsageError, match=message):
+        onnxhw.InferenceSession(tmp_path, device="serial:/dev/nowhere")
+    with onnxhw.InferenceSession(tmp_path, device="emulator") as session:
+        assert session.run(None, {"input": images[:1]})
+
+
 def test_wrong_bitstream(digits_program):
     message = r"E9107 .*emu:ulx3s-25f: .*'ulx3s-25f'.*needs 'mini'"
     with Device.open("emu:ulx3s-25f") as device, pytest.raises(WrongBitstreamError, match=message):

@@ -1,5 +1,7 @@
 """The complete device through its serial pins: the real core, the real client, a hand-written program."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
@@ -8,6 +10,7 @@ from pin_line import PinLine
 
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
+from onnxhw.driver.inferences import Inferences
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
@@ -15,7 +18,7 @@ from onnxhw.errors import LinkError
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp, input_port
-from onnxhw.isa.link import RESULT_WORDS, Command, Info
+from onnxhw.isa.link import COMPLETE, LOADED, REGISTERS, RESULT_WORDS, Command, Info
 from onnxhw.isa.memory import ENDED, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.program import DeviceProgram, Entry, Place, from_host
@@ -103,6 +106,21 @@ def test_programs_through_the_loader_equal_the_emulator():
         program = small_program(use_table)
         client.load(program)
         check_runs(client, program, 2)
+
+
+@pytest.mark.rtl
+def test_inputs_that_a_killed_host_has_left_are_forgotten():
+    """It has sent the next ones during a run, and not their RUN."""
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    first, program = Client(SimulationTransport(bench.line, BAUD)), replace(small_program(False), input_free=(1, 1))
+    first.load(program)
+    killed, left = Inferences(program, CLOCK, 5), np.full((1, 4, 2, 3), 77, np.int8)
+    first.link.perform([killed.start(0), *killed.load({"x": left}), *killed.load({"x": left})])
+    assert first.read(REGISTERS, 0, 1) == [LOADED | COMPLETE]
+    second = Client(SimulationTransport(bench.line, BAUD))
+    assert second.holds(program)
+    second.run_all([], program)
+    check_runs(second, program, 2)
 
 
 LAYOUTS = [

@@ -41,13 +41,16 @@ def command(output: Output, directory: Path) -> None:
     for part, summary in zip(parts, summaries, strict=True):
         _print(output, part, summary)
     if len(parts) > 1:
-        output.line(f"{found.program.name}: {found.program.cycles:,} cycles in {len(parts)} parts on the hardware")
+        output.line(f"{found.program.name}: {found.program.latency:,} cycles in {len(parts)} parts on the hardware")
     for name, path in found.artifacts.items():
         if name.startswith(("report", "trace")):
             output.line(f"{name:12} {path}")
 
 
 def _print(output: Output, program: "DeviceProgram", summary: "Profile") -> None:
-    output.line(f"{program.model} on {program.config.name}: {summary.cycles:,} cycles, "
-                f"{program.macs:,} MACs, {100 * summary.utilization:.1f} % of the array")  # fmt: skip
+    from ..program.input_regions import latency
+
+    output.line(f"{program.model} on {program.config.name}: {latency(program):,} cycles, "
+                f"{summary.cycles:,} of them the run, {program.macs:,} MACs, "
+                f"{100 * summary.utilization:.1f} % of the array")  # fmt: skip
     print_layers(output, [asdict(row) for row in summary.layers])

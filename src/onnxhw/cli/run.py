@@ -48,7 +48,7 @@ def command(
     output: Output, directory: Path, source: Path, target: Path | None, count: int | None, repeat: int, profile: bool,
     device: str, baud: int | None, timeout_scale: float,
 ) -> None:  # fmt: skip
-    from ..driver.artifact import baud_of, preprocess_of
+    from ..driver.artifact import baud_of, design_of, preprocess_of
     from ..runtime.loading import load
     from ..runtime.session import InferenceSession
     from .common import host_run, inference
@@ -64,7 +64,7 @@ def command(
         program, design = load(directory), None
     else:
         read = read_directory(directory)
-        program, design = read.program, read.manifest.get("design") or None
+        program, design = read.program, design_of(read.manifest, directory)
     likely = baud_of(directory)
     inference.check_outputs(directory, program, target, source)
     inputs = file_inputs(program.inputs, source, count, preprocess_of(directory))

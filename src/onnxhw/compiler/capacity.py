@@ -4,7 +4,7 @@ The scheduler answers exactly, in about a tenth of a second per operation; of mo
 parts it gives the cycles before its search for better cuts. Beyond `QUICK` operations, or `TILES` weight tiles, the
 answer is what must hold for every schedule:
 
-    cycles       >= multiply-accumulates with weights other than 0 / those per cycle of array and depthwise unit
+    run_cycles   >= multiply-accumulates with weights other than 0 / those per cycle of array and depthwise unit
     weights      >= the bytes of all output channels' weights, equal ones once
     activations  >= the bytes of the largest tensor
 
@@ -21,7 +21,9 @@ from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph
+from ..isa.input_port import PASSAGE
 from ..passes.variants import variants
+from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 
 QUICK = 64
@@ -40,13 +42,15 @@ MAPPED = 256
 class Fit:
     """What the hardware parts need together; each runs alone, so memory is that of the largest.
 
-    `exact`: they were scheduled, and `cycles` is what a run takes; else bounds, `cycles` from below, or with `at_most`
-    from above. `fits` is None where the bounds leave it open. `code` and `reason` say what does not fit.
+    `cycles`: of one inference from the acceptance of the last input on; of these, `run_cycles` are those of the runs.
+    `exact`: they were scheduled; else bounds, from below, or with `at_most` from above. `fits` is None where the bounds
+    leave it open. `code` and `reason` say what does not fit.
     """
 
     operations: int
     macs_nominal: int
     cycles: int
+    run_cycles: int
     exact: bool
     at_most: bool
     weight_bytes: int
@@ -58,7 +62,8 @@ class Fit:
     reason: str = ""
     hint: str = ""
     parts: tuple[tuple[int, Traffic], ...] = ()
-    """Of each part its cycles, as exact as all of them, and what travels for an inference; none if it does not fit."""
+    """Of each part the cycles of its run, as exact as all of them, and what travels for an inference; none if it does
+    not fit."""
 
 
 def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
@@ -76,13 +81,13 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
     leasts = [ceil(min(map(least_macs, each)) / _peak(config)) for each in every]
 
     def found(
-        cycles: int, exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "",
+        cycles: tuple[int, int], exact: bool, fits: bool | None, code: str = "", reason: str = "", hint: str = "",
         parts: Sequence[tuple[int, Traffic]] = (),
     ) -> Fit:  # fmt: skip
-        return Fit(operations, macs, cycles, exact, bool(fits) and not exact, weights, activations, config.weight_bytes,
-                   config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
+        return Fit(operations, macs, *cycles, exact, bool(fits) and not exact, weights, activations,
+                   config.weight_bytes, config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
 
-    least = sum(leasts)
+    least = sum(leasts) + PASSAGE * sum(bool(graph.inputs) for graph in graphs), sum(leasts)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
     if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
@@ -103,11 +108,12 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            parts = [sched.draft_cycles(groups, config) for groups in options]
-            return found(sum(cycles for cycles, _ in parts), False, True, parts=parts)
-        programs = [sched.fastest(groups, config) for groups in options]
-        parts = [(program.cycles, traffic_of(program)) for program in programs]
-        return found(sum(cycles for cycles, _ in parts), True, True, parts=parts)
+            drafts, exact = [sched.draft_cycles(groups, config) for groups in options], False
+        else:
+            programs, exact = [sched.fastest(groups, config) for groups in options], True
+            drafts = [(latency(program), program.cycles, traffic_of(program)) for program in programs]
+        total = sum(cycles for cycles, _, _ in drafts), sum(run for _, run, _ in drafts)
+        return found(total, exact, True, parts=[(run, moved) for _, run, moved in drafts])
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
 

@@ -24,12 +24,24 @@ from .json_records import wrong_manifest
 def read(path: Path) -> tuple[DeviceProgram, str | None]:
     """The proved program of a file or an output directory, and the key of the bitstream beside it, if it has one.
 
-    `UsageError` E2510 for a model that the hardware does not run as a whole, E2460, and those of `container.load` and
-    `check_manifest`.
+    `UsageError` E2510 for a model that the hardware does not run as a whole, E2460, and those of `container.load`,
+    `check_manifest` and `design_of`.
     """
     file = path / "program.ohw" if path.is_dir() else path
     program = verify_program(container.load(file).only(str(file)), str(file))
-    return program, check_manifest(path, [program.config]).get("design") or None if path.is_dir() else None
+    return program, design_of(check_manifest(path, [program.config]), path) if path.is_dir() else None
+
+
+def design_of(record: Mapping[str, Any], folder: Path) -> str | None:
+    """The key of the bitstream in an output directory of that manifest, None without one.
+
+    `UsageError` E2589 if it takes its inputs from a sensor: such a device has no link, and one with a link no sensor.
+    """
+    if record.get("input"):
+        what = f"its bitstream takes the inputs from {record['input']}, and has no link by which a host could run it"
+        hint = "compile the model into another directory for a device with a link; `onnxhw simulate` needs no device"
+        raise UsageError("E2589", what, where=str(folder), hint=hint)
+    return record.get("design") or None
 
 
 def manifest(folder: Path) -> dict[str, Any]:

@@ -45,6 +45,8 @@ class Client(Closeable):
         self._info: Info | None = None
         self._program: DeviceProgram | None = None
         self._token = random.randrange(TOKENS)
+        self._settled = 0
+        """The session, by its number in `counters`, in which the device holds no inputs that a run has not taken."""
 
     @property
     def counters(self) -> Counters:
@@ -126,7 +128,7 @@ class Client(Closeable):
         writes = list(_program_writes(program))
         last = Request(Command.COMMIT, count=COMMIT_WORDS, payload=_bytes([_program_crc(writes), *_counts(program)]))
         self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
-        self._program = program
+        self._program, self._settled = program, self.counters.sessions
 
     def holds(self, program: DeviceProgram) -> bool:
         """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
@@ -152,6 +154,9 @@ class Client(Closeable):
         The device waits by itself where an inference has to wait for another, so that the time of all is that of the
         slower of line and core; where inputs share memory with outputs, only as many bytes travel during a run as the
         device's input memory holds. `progress` is told how many results are here, of how many.
+
+        Inputs that an earlier host or a batch that failed has left in the device are forgotten first, and a run of that
+        host is stopped.
         """
         if program is not None:
             self.check(program.config)
@@ -163,8 +168,9 @@ class Client(Closeable):
             check_inputs(program, inputs, "E2151")
         run = Inferences(program, self.head().clock_hz, self._token + 1)
         self._token = (self._token + len(batch)) % TOKENS
+        settled, self._settled = self.link.met and self._settled == self.counters.sessions, 0
         results: list[Result] = []
-        commands: list[Request] = []
+        commands = [] if settled else [Request(Command.RESET)]
         asked: list[int] = []
         for number in range(len(batch)):
             early = program.input_free != (0, 0)  # else the next inputs may lie where outputs do
@@ -180,6 +186,8 @@ class Client(Closeable):
                     if progress:
                         progress(len(results), len(batch))
                 commands, asked = [], []
+        if batch:
+            self._settled = self.counters.sessions
         return results
 
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:

@@ -99,7 +99,7 @@ class Link:
         self._reader = FrameReader()
         self._due = 0
         self._credit = FIFO_BYTES - CREDIT_UNIT
-        self._met = False
+        self.met = False
         """Whether the device and we agree on the session and the number that is due."""
 
     @property
@@ -113,12 +113,12 @@ class Link:
         INFO, which uses up no sequence number, comes in batches of its own. `progress` is told how many are
         performed, of how many.
         """
-        if not self._met:
+        if not self.met:
             self._meet()
-        self._met = False
+        self.met = False
         answers = _Batch(self, requests, self._due).run(progress)
         self._due = (self._due + sum(request.command is not Command.INFO for request in requests)) % 256
-        self._met = True
+        self.met = True
         return answers
 
     # -- what a batch needs --------------------------------------------------------------------
@@ -179,20 +179,20 @@ class Link:
             self.counters.retries += attempt > 0
             self.send(hello, 1)
             deadline = self.deadline(size if attempt < 2 else len(hello))
-            while self.transport.now() < deadline and not self._met:
+            while self.transport.now() < deadline and not self.met:
                 for frame in self.receive(deadline):
                     got = frame.header
                     if got.kind & 15 != Command.HELLO or got.address != token:
                         continue
                     if (got.kind, got.space) == (kind | REPLY, Status.OK):
-                        self._due, self._met = got.seq, True
+                        self._due, self.met = got.seq, True
                     elif got.space == Status.BAD_COMMAND:
                         raise LinkError(
                             "E9106",
                             "the device speaks another version of the link's protocol than this release",
                             hint="build and program the bitstream again with this release",
                         )
-            if self._met:
+            if self.met:
                 return
             self.counters.timeouts += 1
         raise self.give_up(Command.HELLO.name, GREETINGS)

@@ -23,7 +23,11 @@ def inputs(program: DeviceProgram) -> list[str]:
 
 def input_regions(program: DeviceProgram) -> list[InputRegion]:
     """The regions of all inputs."""
-    return [each for name in inputs(program) for each in regions(program.tensors[name], program.config.word)]
+    return [each for entry in _entries(program) for each in regions(entry, program.config.word)]
+
+
+def _entries(program: DeviceProgram) -> list[Entry]:
+    return [program.tensors[name] for name in inputs(program)]
 
 
 def input_table(program: DeviceProgram) -> npt.NDArray[np.uint32]:
@@ -40,10 +44,15 @@ def input_stream(program: DeviceProgram, values: Mapping[str, Array8]) -> npt.ND
 def latency(program: DeviceProgram) -> int:
     """Cycles from the acceptance of the last frame of input to the end of the run (`isa.input_port.latency`), frames
     being as long as may be."""
-    found = input_regions(program)
+    return latency_of(_entries(program), program.config.word, program.cycles)
+
+
+def latency_of(entries: Sequence[Entry], word: int, cycles: int) -> int:
+    """The same of inputs in a memory of `word` lanes, before a run of `cycles`."""
+    found = [each for entry in entries for each in regions(entry, word)]
     if not found:  # nothing comes, and a run is all
-        return program.cycles
-    return isa.latency(found, program.config.word, program.cycles, last_frame(stream_words(found)))
+        return cycles
+    return isa.latency(found, word, cycles, last_frame(stream_words(found)))
 
 
 def last_frame(words: int) -> int:

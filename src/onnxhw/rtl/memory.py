@@ -1,6 +1,6 @@
 """`ActMemory`: the banks of activation memory with their users."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -18,6 +18,21 @@ WRITERS = (*(unit for unit in Unit if unit.ports.writes), HOST)
 """Users of the write ports."""
 
 
+class _Read(NamedTuple):
+    """A read in cycle 1: its offset in a bank, and which banks are meant."""
+
+    offset: Signal
+    hits: Signal
+
+
+class _Write(NamedTuple):
+    """A write in cycle 1: its request, which banks are meant, and whether any lane is written."""
+
+    word: Any
+    hits: Signal
+    some: Signal
+
+
 class ActMemory(wiring.Component):
     """Banks of W-byte words; each bank serves one read and one write per cycle.
 
@@ -32,6 +47,8 @@ class ActMemory(wiring.Component):
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
+        self.split = bits_for(config.act_depth)
+        """Bits of an address below the bank's number."""
         self.readers = {port: reads_unaligned(unit, config) for unit in units_of(config) for port in unit.ports.reads}
         self.readers[HOST] = False
         super().__init__(
@@ -44,90 +61,87 @@ class ActMemory(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        config = self.config
-        split = bits_for(config.act_depth)
-
-        banks = []
-        for i in range(config.act_banks):
-            parts = config.slices if i == 0 else 1
-            bank = BlockRam(
-                width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{i}", slices=parts
-            )
-            m.submodules[f"bank_{i}"] = bank
-            banks.append(bank)
-
-        def selected(enable: Value, address: Value) -> Value:
-            """Per bank, whether it is meant."""
-            return Cat(enable & (address[split:] == i) for i in range(config.act_banks))
-
-        # Cycle 1: requests, with the bank decoded.
-        offsets, hits = {}, {}
-        for user, port in by_name(self.read).items():
-            request = port.request
-            offsets[user] = Signal(split, name=f"read_offset_{user}", reset_less=True)
-            hits[user] = Signal(config.act_banks, name=f"read_hits_{user}")
-            m.d.sync += [offsets[user].eq(request.addr), hits[user].eq(selected(request.en, request.addr))]
-        writes, targets, writing = {}, {}, {}
-        for user, port in by_name(self.write).items():
-            request = port.request
-            writes[user] = Signal(write_request(config), name=f"write_{user}_1", reset_less=True)
-            targets[user] = Signal(config.act_banks, name=f"write_hits_{user}")
-            writing[user] = Signal(name=f"writing_{user}")
-            enable = request.en.any()
-            taken = [
-                writes[user].eq(request),
-                targets[user].eq(selected(enable, request.addr)),
-                writing[user].eq(enable),
-            ]
-            if user == HOST:
-                with m.If(~self.blocked):
-                    m.d.sync += taken
-            else:
-                m.d.sync += taken
-        m.d.comb += self.blocked.eq(writing[HOST] & writing[Unit.VECTOR])
-
-        # Cycle 2: what is written goes to all banks, which lie side by side.
-        host, vector = writes[HOST], writes[Unit.VECTOR]
-        w_addr = Signal(split, reset_less=True)
-        w_data = Signal(8 * config.word, reset_less=True)
-        m.d.sync += [
-            w_addr.eq(Mux(writing[Unit.VECTOR], vector.addr[:split], host.addr[:split])),
-            w_data.eq(Mux(writing[Unit.VECTOR], vector.data, host.data)),
-        ]
-
-        # A bank's own registers, near its block RAMs.
-        for i, bank in enumerate(banks):
-            apart = [user for user, unaligned in self.readers.items() if unaligned and bank.slices > 1]
-            read = 0
-            for user in offsets:
-                if user not in apart:
-                    read = read | Mux(hits[user][i], offsets[user], 0)
-            ways = {user: self._sliced(m, user, offsets[user]) for user in apart}
-            w_en = Signal(config.word, name=f"w_en_{i}")
-            for part in range(bank.slices):
-                name = f"r_addr_{i}_{part}" if apart else f"r_addr_{i}"
-                r_addr, mine = Signal(split, name=name, reset_less=True), read
-                for user, by_part in ways.items():
-                    mine = mine | Mux(hits[user][i], by_part[part], 0)
-                m.d.sync += r_addr.eq(mine)
-                m.d.comb += bank.read_address(part).eq(r_addr)
-            m.d.sync += [
-                w_en.eq(
-                    Mux(
-                        writing[Unit.VECTOR],
-                        Mux(targets[Unit.VECTOR][i], vector.en, 0),
-                        Mux(targets[HOST][i], host.en, 0),
-                    )
-                ),
-            ]
-            m.d.comb += [
-                bank.w_addr.eq(w_addr),
-                bank.w_data.eq(w_data),
-                bank.w_en.eq(w_en),
-            ]
-
+        banks = [self._bank(m, number) for number in range(self.config.act_banks)]
+        reads = {user: self._take_read(m, user, port.request) for user, port in by_name(self.read).items()}
+        writes = {user: self._take_write(m, user, port.request) for user, port in by_name(self.write).items()}
+        m.d.comb += self.blocked.eq(writes[HOST].some & writes[Unit.VECTOR].some)
+        shared = self._shared(m, writes[HOST], writes[Unit.VECTOR])
+        for number, bank in enumerate(banks):
+            self._read_bank(m, number, bank, reads)
+            self._write_bank(m, number, bank, writes[HOST], writes[Unit.VECTOR], shared)
         self._answer(m, Cat(bank.r_data for bank in banks))
         return m
+
+    def _bank(self, m: Module, number: int) -> BlockRam:
+        """The memory of a bank; only bank 0 is read unaligned."""
+        config = self.config
+        slices = config.slices if number == 0 else 1
+        bank = BlockRam(
+            width=8 * config.word, depth=config.act_depth, granularity=8, role=f"act_{number}", slices=slices
+        )
+        m.submodules[f"bank_{number}"] = bank
+        return bank
+
+    def _take_read(self, m: Module, user: str, request: Any) -> _Read:
+        """Cycle 1: a request, with the bank decoded."""
+        offset = Signal(self.split, name=f"read_offset_{user}", reset_less=True)
+        hits = Signal(self.config.act_banks, name=f"read_hits_{user}")
+        m.d.sync += [offset.eq(request.addr), hits.eq(self._selected(request.en, request.addr))]
+        return _Read(offset, hits)
+
+    def _take_write(self, m: Module, user: str, request: Any) -> _Write:
+        """Cycle 1: the same of a write, which the host's one may have to wait behind."""
+        word = Signal(write_request(self.config), name=f"write_{user}_1", reset_less=True)
+        hits = Signal(self.config.act_banks, name=f"write_hits_{user}")
+        some = Signal(name=f"writing_{user}")
+        enable = request.en.any()
+        taken = [word.eq(request), hits.eq(self._selected(enable, request.addr)), some.eq(enable)]
+        if user == HOST:
+            with m.If(~self.blocked):
+                m.d.sync += taken
+        else:
+            m.d.sync += taken
+        return _Write(word, hits, some)
+
+    def _selected(self, enable: Value, address: Value) -> Value:
+        """Per bank, whether it is meant."""
+        return Cat(enable & (address[self.split :] == number) for number in range(self.config.act_banks))
+
+    def _shared(self, m: Module, host: _Write, vector: _Write) -> tuple[Signal, Signal]:
+        """Cycle 2: offset and data of what is written go to all banks, which lie side by side."""
+        w_addr = Signal(self.split, reset_less=True)
+        w_data = Signal(8 * self.config.word, reset_less=True)
+        m.d.sync += [
+            w_addr.eq(Mux(vector.some, vector.word.addr[: self.split], host.word.addr[: self.split])),
+            w_data.eq(Mux(vector.some, vector.word.data, host.word.data)),
+        ]
+        return w_addr, w_data
+
+    def _read_bank(self, m: Module, number: int, bank: BlockRam, reads: dict[str, _Read]) -> None:
+        """Cycle 2: a bank's own read addresses, near its block RAMs: one for each slice."""
+        apart = [user for user, unaligned in self.readers.items() if unaligned and bank.slices > 1]
+        common: Any = 0
+        for user, read in reads.items():
+            if user not in apart:
+                common = common | Mux(read.hits[number], read.offset, 0)
+        ways = {user: self._sliced(m, user, reads[user].offset) for user in apart}
+        for part in range(bank.slices):
+            name = f"r_addr_{number}_{part}" if apart else f"r_addr_{number}"
+            r_addr, mine = Signal(self.split, name=name, reset_less=True), common
+            for user, by_part in ways.items():
+                mine = mine | Mux(reads[user].hits[number], by_part[part], 0)
+            m.d.sync += r_addr.eq(mine)
+            m.d.comb += bank.read_address(part).eq(r_addr)
+
+    def _write_bank(
+        self, m: Module, number: int, bank: BlockRam, host: _Write, vector: _Write, shared: tuple[Signal, Signal]
+    ) -> None:
+        """Cycle 2: a bank's own lanes to write, with what it shares."""
+        w_en = Signal(self.config.word, name=f"w_en_{number}")
+        lanes = [Mux(writer.hits[number], writer.word.en, 0) for writer in (vector, host)]
+        m.d.sync += w_en.eq(Mux(vector.some, *lanes))
+        w_addr, w_data = shared
+        m.d.comb += [bank.w_addr.eq(w_addr), bank.w_data.eq(w_data), bank.w_en.eq(w_en)]
 
     def _sliced(self, m: Module, user: str, offset: Signal) -> list[Value]:
         """Cycle 1: the offset in bank 0 for each slice of a word: that of the first byte's word, or of the next for

@@ -33,13 +33,13 @@ def compiled(model: Any) -> Path | None:
     return path if path.suffix == ".ohw" else None
 
 
-def read_compiled(path: Path) -> tuple[Program, str | None]:
-    """A program file, proved, and the key of the bitstream beside it, if it has one.
+def read_compiled(path: Path) -> tuple[Program, dict[str, Any]]:
+    """A program file, proved, and the manifest beside it, empty without one.
 
     Errors: those of `onnxhw.runtime.loading.load`, and `UsageError` E2552 and E2588 for the manifest.
     """
     program = load(path)
-    return program, check_manifest(path.parent, (part.config for part in program.programs)).get("design") or None
+    return program, check_manifest(path.parent, (part.config for part in program.programs))
 
 
 def saved_model(folder: Path) -> onnx.ModelProto | None:

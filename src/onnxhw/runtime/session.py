@@ -20,7 +20,7 @@ from ..closeable import Closeable
 from ..compiler import place_and_schedule
 from ..compiler.cost import Prefer
 from ..config import HwConfig, preset
-from ..driver.artifact import baud_of, preprocess_of
+from ..driver.artifact import baud_of, design_of, preprocess_of
 from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
 from ..ir.parts import Dim, ValueInfo
@@ -155,7 +155,8 @@ class InferenceSession(SessionMethods, Closeable):
         if isinstance(self._source, Program):
             self.program = self._source
         elif file:
-            self.program, design = read_compiled(file)
+            self.program, record = read_compiled(file)
+            design = None if device in DEVICES else design_of(record, file.parent)
             self.preprocess, likely = preprocess_of(file), baud_of(file)
         if (file or made) and device == "golden" and self.program.programs:
             raise UsageError("E2506", "the golden model is a graph's, not a program's", hint="give the .onnx file")

@@ -9,9 +9,8 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Conv, Graph, Op, Port
 from ..isa.units import Unit
-from ..program.input_regions import require_regions, shape_words
+from ..program.input_regions import latency_of, require_regions, travelling_words
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
-from ..program.storage import PackedInput
 from ..program.traffic import Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
@@ -50,11 +49,15 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristi
     return program
 
 
-def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, Traffic]:
-    """Cycles of `fastest` before the search for cuts, which only takes away from them, and what travels for an
-    inference; errors as there."""
+def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, int, Traffic]:
+    """Of `fastest` before the search for cuts: cycles from the acceptance of the last input on, and those of the run,
+    from which the search only takes away; and what travels for an inference. Errors as there."""
     variant, begun = _best(groups, config)
-    return begun.candidate.cycles, _moved(variant, begun)
+    inputs = _inputs(variant, begun)
+    cycles, places = begun.candidate.cycles, begun.candidate.places
+    outputs = [places[port.tensor] for port in begun.lowered.graph.outputs]
+    moved = traffic(sum(map(travelling_words, inputs)), outputs, config.word)
+    return latency_of(inputs, config.word, cycles), cycles, moved
 
 
 def _best(
@@ -71,13 +74,14 @@ def _best(
     return min(schedules, key=lambda each: each[1].candidate.cycles)
 
 
-def _moved(variant: Variant, begun: "InitialSchedule") -> Traffic:
-    """What travels for an inference."""
-    graph, places = begun.lowered.graph, begun.candidate.places
-    shapes = {port.tensor: places[port.tensor].shape for port in graph.inputs}
-    shapes |= {name: shape for name, (storage, shape) in variant.storage.items() if isinstance(storage, PackedInput)}
-    words = sum(map(shape_words, shapes.values()))
-    return traffic(words, [places[port.tensor] for port in graph.outputs], begun.lowered.config.word)
+def _inputs(variant: Variant, begun: "InitialSchedule") -> list[Entry]:
+    """Where the inputs lie."""
+    found = []
+    for name in dict.fromkeys(port.tensor for port in begun.lowered.graph.inputs):
+        tensor, (storage, shape) = begun.lowered.graph.tensors[name], variant.storage.get(name, (None, None))
+        place = begun.candidate.places[name]
+        found.append(Entry(name, place, tensor.scale, tensor.zero_point, storage=storage, model=shape))
+    return found
 
 
 def require_capacity(groups: Sequence[Sequence[Variant]], config: HwConfig) -> None:

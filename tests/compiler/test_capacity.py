@@ -1,0 +1,40 @@
+"""`fit` before anything is built: the cycles of the program that will be, or bounds of them."""
+
+import gate_models
+import pytest
+
+from onnxhw.compiler import capacity, compile_graph
+from onnxhw.compiler.capacity import Fit, fit
+from onnxhw.config import PRESETS
+from onnxhw.ir.graph import Graph
+from onnxhw.isa.input_port import PASSAGE
+from onnxhw.partition import read
+from onnxhw.program.input_regions import latency
+from onnxhw.program.traffic import Traffic, traffic_of
+
+MODELS = [(name, preset) for name in ("digits", "residual", "depthwise") for preset in ("mini", "ulx3s-25f")]
+
+
+def cycles(found: Fit) -> tuple[int, int, bool, bool]:
+    return found.cycles, found.run_cycles, found.exact, found.at_most
+
+
+@pytest.mark.parametrize(("name", "preset"), MODELS)
+def test_cycles_from_the_last_input_on_and_of_the_run(name: str, preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = PRESETS[preset]
+    graphs: list[Graph] = [part.graph for part in read(gate_models.MODELS[name]()).hardware]
+    programs = [compile_graph(graph, config) for graph in graphs]
+    wanted, run = sum(map(latency, programs)), sum(program.cycles for program in programs)
+    moved: list[tuple[int, Traffic]] = [(program.cycles, traffic_of(program)) for program in programs]
+    exact = fit(graphs, config)
+    assert cycles(exact) == (wanted, run, True, False)
+    assert list(exact.parts) == moved
+    assert wanted > run + PASSAGE
+    bounds = fit(graphs, config, quick=0)
+    assert cycles(bounds) == (bounds.run_cycles + PASSAGE * len(graphs), bounds.run_cycles, False, False)
+    assert bounds.run_cycles <= run
+    monkeypatch.setattr(capacity, "SEARCHED", 0)
+    draft = fit(graphs, config)
+    assert cycles(draft) == (draft.run_cycles + wanted - run, draft.run_cycles, False, True)
+    assert draft.run_cycles >= run
+    assert [part[1] for part in draft.parts] == [part[1] for part in moved]
