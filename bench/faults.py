@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -41,6 +41,8 @@ NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
 HANG = 30.0
 """Seconds on the line after which an operation counts as hanging; a load takes a tenth of one."""
 INPUTS = 8
+WITHIN = 800
+"""Bytes that a batch or two take."""
 WORDS = 4000
 """Words of a tensor that is written and read back."""
 
@@ -57,6 +59,8 @@ class Fault:
     rate: float
     faults: int
     """How many are injected."""
+    inferences: bool = False
+    """The host does nothing else, and dies within `WITHIN` bytes."""
 
     def spoil(self, rng: random.Random, data: bytearray, at: int) -> int:
         """Put one fault at byte `at`; how many bytes on the next one may lie."""
@@ -157,6 +161,7 @@ HEAD = ["fault", "injected", "operations", "detected", "sent again", "given up",
 
 CASES = (
     Fault("host killed", 0, 300),
+    Fault("host killed in a batch", 0, 300, inferences=True),
     Fault("flip 1e-6", 1e-6, 40),
     Fault("flip 1e-5", 1e-5, 400),
     Fault("flip 1e-4", 1e-4, 2000),
@@ -165,7 +170,7 @@ CASES = (
     *(Fault(f"{kind} 1e-4", 1e-4, 200) for kind in ("drop", "insert", "duplicate", "burst", "break")),
     *(Fault(f"{kind} 1e-3", 1e-3, 300) for kind in ("drop", "insert", "duplicate", "burst", "break")),
 )
-"""Kinds of fault, a rate and how many. In the first the host dies at a random byte, and nothing else happens."""
+"""Kinds of fault, a rate and how many. In the first two the host dies at a random byte, and nothing else happens."""
 
 
 @dataclass
@@ -202,7 +207,8 @@ class Campaign:
         while line.injected < fault.faults:
             line.on = True
             client = Client(SimulationTransport(line, BAUD))
-            line.kill_after = rng.randrange(1, 20_000) if not fault.rate or rng.random() < 0.3 else None
+            within = WITHIN if fault.inferences else 20_000
+            line.kill_after = rng.randrange(1, within) if not fault.rate or rng.random() < 0.3 else None
             try:
                 for _ in range(20):
                     self._operate(rng, client, device, figures)
@@ -224,7 +230,7 @@ class Campaign:
         figures.operations += 1
         start = client.transport.now()
         try:
-            kind = rng.random()
+            kind = 1.0 if figures.fault.inferences else rng.random()
             if kind < 0.3:
                 client.load(self.program)
                 self._compare(device, figures)
@@ -332,7 +338,7 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
     for seed, case in enumerate(CASES):
         if arguments.case and case.name not in arguments.case:
             continue
-        case = Fault(case.name, case.rate, max(3, round(case.faults * scale)))
+        case = replace(case, faults=max(3, round(case.faults * scale)))
         start = time.monotonic()
         if arguments.pins:
             with through_pins(campaign.config) as device:
