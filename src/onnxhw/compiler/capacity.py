@@ -15,12 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-import numpy as np
-
 from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Conv, Graph
+from ..ir.graph import Graph
 from ..passes.variants import variants
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 
@@ -115,8 +113,7 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
 def scheduled(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> bool:
     """Whether parts are so small that `fit` schedules them."""
     ops = [op for graph in graphs for op in graph.ops]
-    sizes = (op.weight.size for op in ops if isinstance(op, Conv))
-    return len(ops) <= quick and sum(sizes) <= TILES * config.rows * config.cols
+    return len(ops) <= quick and sum(op.weight.size for op in ops) <= TILES * config.rows * config.cols
 
 
 def _too_many_tables(parts: Sequence[Sequence[Graph]], config: HwConfig) -> DoesNotFitError | None:
@@ -132,7 +129,7 @@ def _too_many_tables(parts: Sequence[Sequence[Graph]], config: HwConfig) -> Does
 
 def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
     """Code and reason if no schedule of a part can have room for its weights, or for its largest tensor."""
-    most = sum(op.weight.size for op in graph.ops if isinstance(op, Conv))  # equal channels count once: perhaps less
+    most = sum(op.weight.size for op in graph.ops)  # equal channels count once: perhaps less
     weights = weight_bytes(graph) if most > config.weight_bytes else most
     return _excess(weights, largest_tensor(graph), config)
 
@@ -208,20 +205,13 @@ def weight_bytes(graph: Graph) -> int:
     """Bytes of the weights of all output channels, without padding; equal ones count once, as they may be stored."""
     rows: set[bytes] = set()
     for op in graph.ops:
-        if isinstance(op, Conv):
-            data, size = op.weight.tobytes(), op.weight[0].size
-            rows.update(data[start : start + size] for start in range(0, len(data), size))
+        rows.update(channel.tobytes() for channel in op.weight)
     return sum(map(len, rows))
 
 
 def least_macs(graph: Graph) -> int:
     """Multiply-accumulates that no schedule leaves out: those of weights other than 0."""
-    total = 0
-    for op in graph.ops:
-        out = graph.tensors[op.output]
-        pixels = out.height * out.width
-        total += int(np.count_nonzero(op.weight)) * pixels if isinstance(op, Conv) else graph.macs_of(op)
-    return total
+    return sum(op.least_macs(graph.operands(op), graph.tensors[op.output]) for op in graph.ops)
 
 
 def _peak(config: HwConfig) -> int:
