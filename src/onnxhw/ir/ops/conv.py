@@ -65,6 +65,11 @@ class Conv(Clamped):
         """How the operand is read, if it is packed."""
         return ()
 
+    @property
+    def pitch(self) -> tuple[int, int]:
+        """Bytes from one position to the next, if it is packed."""
+        return 0, 0
+
     def streamed(self) -> npt.NDArray[np.bool_]:
         """Of each input channel as the array streams it, whether it has elements of the model."""
         return np.ones(self.weight.shape[1] * self.groups, bool)
