@@ -34,6 +34,11 @@ class Ordered(Instruction):
     UNIT: ClassVar[Unit]
 
     @property
+    def what(self) -> str:
+        """What it does, in a word: its unit's name, if the unit does one thing."""
+        return str(self.UNIT)
+
+    @property
     def waits(self) -> tuple[int, int, int, int]:
         """The completed instructions to wait for, of each `Unit` in turn."""
         return self.after_load, self.after_array, self.after_depthwise, self.after_vector
@@ -302,6 +307,10 @@ class Vector(Ordered):
     zy: int = signed(8, "zero point of the result", setting=True)
     lo: int = signed(8, "smallest result", -128, setting=True)
     hi: int = signed(8, "largest result", 127, setting=True)
+
+    @property
+    def what(self) -> str:
+        return VectorOp(self.op).name.lower()
 
 
 SETTINGS = tuple(spec.name for spec in Vector.specs() if spec.setting)
