@@ -23,7 +23,7 @@ from ..passes.variants import variants
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 
 QUICK = 64
-"""Most operations that are scheduled."""
+"""Most operations that are scheduled: at a tenth of a second each `check` answers within seven seconds."""
 TILES = 1 << 14
 """Most weight tiles of a model that is scheduled, if each were used once: time is told tile by tile."""
 SEARCHED = 16
@@ -31,7 +31,8 @@ SEARCHED = 16
 PARTS = 3
 """Most parts for which it is: it takes up to a second of each."""
 MAPPED = 256
-"""Most operations of a model with a part too large that are looked at for those that cannot be mapped."""
+"""Most operations of a model with a part too large that are looked at for those that cannot be mapped: mapping takes
+about 0.04 s for each (1.2 s for the 29 of VWW)."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ from ..config import WINDOW
 from .fields import Instruction, flag, signed, unsigned
 from .units import Unit
 
+ADDRESS = 0xFFFF
+"""Addresses of activation memory and accumulators are counted modulo 2**16, as wide as their fields are."""
+
 
 @dataclass(frozen=True)
 class Ordered(Instruction):

@@ -8,11 +8,9 @@ from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Conv, Graph, Tensor
 from ..ir.windows import ONE_PIXEL, Window
-from ..isa.instructions import Array, Load, Vector, VectorOp
+from ..isa.instructions import ADDRESS, Array, Load, Vector, VectorOp
 from .array_mapping import ColumnTile, DrainSet, Run, drain_sets, grouped_columns, weight_step
 from .task import ArrayStep, Region, TileTask, Tiling, VectorStep, window_region
-
-ADDRESS = 0xFFFF
 
 
 @dataclass(frozen=True)

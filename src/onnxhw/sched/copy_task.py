@@ -15,10 +15,10 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..fixed import ONE
 from ..ir.graph import Copy, Piece, Tensor
-from ..isa.instructions import Vector, VectorOp
+from ..isa.instructions import ADDRESS, Vector, VectorOp
 from .lowering_context import LoweringContext
 from .task import MakeTasks, Region, TileTask, VectorStep
-from .vector_task import ADDRESS, Span, boxes, even_blocks
+from .vector_task import Span, boxes, even_blocks
 
 
 def lower_copy(op: Copy, context: LoweringContext) -> MakeTasks:

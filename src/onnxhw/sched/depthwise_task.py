@@ -8,9 +8,9 @@ import numpy as np
 from ..config import WINDOW, HwConfig
 from ..ir.graph import Array8, Conv, Graph, Op, Tensor
 from ..ir.windows import Window
-from ..isa.instructions import WINDOW_BANK, Depthwise, Load
+from ..isa.instructions import ADDRESS, WINDOW_BANK, Depthwise, Load
 from .array_mapping import Drain, drain_sets, drains
-from .array_task import ADDRESS, Geometry, drain_steps, limit
+from .array_task import Geometry, drain_steps, limit
 from .constant_memories import ConstantMemories
 from .degenerate_channels import ChannelScale
 from .task import ArrayStep, TileTask, Tiling, window_region

@@ -14,10 +14,10 @@ import dataclasses
 from ..config import HwConfig
 from ..fixed import scale_for_dot
 from ..ir.graph import MatMul, Tensor
-from ..isa.instructions import Vector, VectorOp
+from ..isa.instructions import ADDRESS, Vector, VectorOp
 from .lowering_context import LoweringContext
 from .task import MakeTasks, Region, TileTask, VectorStep
-from .vector_task import ADDRESS, Span, boxes, even_blocks
+from .vector_task import Span, boxes, even_blocks
 
 
 def lower_matmul(op: MatMul, context: LoweringContext) -> MakeTasks:

@@ -22,9 +22,11 @@ from .operations import specification
 from .task import Tiling
 
 MORE = 3
-"""So many counts of tiles are tried, from the fewest on: every tile more waits for weights once more, so few pay."""
+"""So many counts of tiles are tried, from the fewest on: every tile more waits for weights once more, so few pay. VWW
+takes 20,170 cycles on `ulx3s-85f`, with 2 20,214, with 5 20,186; IC 49,613, 49,587 and 49,759."""
 TAIL = 8
-"""A last tile of one row in so many is tried: it drains quickly, so that the next operation begins early."""
+"""A last tile of one row in so many is tried: it drains quickly, so that the next operation begins early. VWW
+takes 20,170 cycles on `ulx3s-85f`, as with 4, with 16 20,214; IC 49,613 with each."""
 
 
 def even(height: int, parts: int) -> tuple[int, ...]:

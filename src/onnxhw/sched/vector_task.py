@@ -9,13 +9,12 @@ from ..config import HwConfig
 from ..errors import UnsupportedError
 from ..ir.graph import Add, AveragePool, MaxPool, Mul, Op, Pool, Table, Tensor
 from ..ir.windows import Window
-from ..isa.instructions import Vector, VectorOp
+from ..isa.instructions import ADDRESS, Vector, VectorOp
 from .aliases import block_count
 from .constant_memories import ConstantMemories
 from .lowering_context import LoweringContext
 from .task import MakeTasks, Region, TileTask, Tiling, VectorStep, window_region
 
-ADDRESS = 0xFFFF
 Span = tuple[int, int]
 
 
