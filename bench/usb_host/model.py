@@ -12,7 +12,7 @@ from amaranth.back import rtlil
 
 from onnxhw.build.cache import sources
 from onnxhw.config import HwConfig
-from onnxhw.engines.cxxrtl.build import Progress, build
+from onnxhw.engines.cxxrtl.build import Progress, build, ports_of
 from onnxhw.engines.cxxrtl.core_model import core_library
 from onnxhw.engines.cxxrtl.design import CHUNK
 from onnxhw.engines.cxxrtl.rtl_device import BlackBox, Libraries, PinModel, driver_text
@@ -57,7 +57,7 @@ def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None 
         hole = BlackBox()
         device = LinkedCore(config, clock_hz=clock_hz, core=hole, usb=IDS)
         top = Clocked(device)
-        ports = [getattr(device, name) for name in device.signature.members]
+        ports = ports_of(device)
         text: str = rtlil.convert(top, ports=[*top.clocks.values(), *ports, *hole.signals.values()], emit_src=False)
         return text
 

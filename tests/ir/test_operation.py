@@ -1,5 +1,9 @@
 """Every operation has a whole specification, and its parts agree with what it means."""
 
+import ast
+import dataclasses
+from math import prod
+from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -7,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import onnxhw
 from onnxhw.cli.common.selftest_network import network
 from onnxhw.ir.graph import Copy, Graph, Op, Piece, Reshape, Tensor
-from onnxhw.ir.operation import Operation
+from onnxhw.ir.operation import Clamped, Operation
 from onnxhw.ir.text import parse, text
 from onnxhw.ir.verify import verify
 
@@ -116,3 +121,47 @@ def test_what_moves_chooses_among_its_operands_elements() -> None:
         made = op.evaluate(arrays, inputs, graph.tensors[op.output])
         fill = {op.fill} if isinstance(op, Copy) else set()
         assert set(made.ravel().tolist()) <= fill | {value for array in arrays for value in array.ravel().tolist()}
+
+
+def test_what_joins_is_its_operands_one_after_the_other() -> None:
+    graph, rng = every(), np.random.default_rng(1)
+    joining = [op for op in graph.ops if op.joins]
+    assert {len(op.inputs) > 1 for op in joining} == {False, True}
+    for op in joining:
+        inputs = graph.operands(op)
+        arrays = [rng.integers(-128, 128, x.shape).astype(np.int8) for x in inputs]
+        made = op.evaluate(arrays, inputs, graph.tensors[op.output])
+        assert made.ravel().tolist() == [value for array in arrays for value in array.ravel().tolist()], op.where
+
+
+@given(st.integers(-128, 127), st.integers(0, 255))
+def test_a_narrower_clamp_cuts_what_is_computed(low: int, more: int) -> None:
+    graph, high, rng = every(), min(127, low + more), np.random.default_rng(2)
+    for op in graph.ops:
+        inputs, y = graph.operands(op), graph.tensors[op.output]
+        arrays = [rng.integers(-128, 128, x.shape).astype(np.int8) for x in inputs]
+        narrowed = op.clamped(low, high)
+        assert (narrowed is not None) == op.clamps == isinstance(op, Clamped), op.where
+        if narrowed is not None:
+            assert np.array_equal(narrowed.evaluate(arrays, inputs, y), op.evaluate(arrays, inputs, y).clip(low, high))
+
+
+def test_constants_are_told_by_their_sizes() -> None:
+    """Of each operation the memories hold what `weight` and `table` have, and `taps` counts a kernel's positions."""
+    for op in every().ops:
+        fields = {field.name for field in dataclasses.fields(op)}
+        assert bool(op.weight.size) == ("weight" in fields), op.where
+        assert bool(op.table.size) == ("table" in fields), op.where
+        assert op.taps == ("pads" in fields) * prod(op.window.kernel), op.where
+
+
+def test_one_place_asks_for_the_class_of_an_operation() -> None:
+    """Who wants to know something of an operation asks a member of it, or `sched.operations`."""
+    names = {kind.__name__ for kind in classes(Operation)} | {"Operation", "Clamped", "Pool", "Movement", "Joining"}
+    source, found = Path(onnxhw.__file__).parent, []
+    for path in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+                asked = {name.id for name in ast.walk(node.args[1]) if isinstance(name, ast.Name)}
+                found += [str(path.relative_to(source))] * bool(asked & names)
+    assert found == ["passes/packed_inputs.py"]  # where a Conv becomes a PackedConv

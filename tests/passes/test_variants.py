@@ -13,9 +13,10 @@ from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.engines import open as open_engine
 from onnxhw.errors import DoesNotFitError, UnsupportedError
+from onnxhw.ir.channels import VARIES
 from onnxhw.ir.graph import Conv, Copy, Graph, Piece, Tensor
 from onnxhw.ir.verify import verify
-from onnxhw.passes.constant_propagation import VARIES, constant_channels
+from onnxhw.passes.constant_propagation import constant_channels
 from onnxhw.passes.dead_channel_elimination import eliminate_dead_channels
 from onnxhw.passes.variants import variants
 from onnxhw.program.container import dumps, loads

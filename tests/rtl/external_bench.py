@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from amaranth import Cat, Elaboratable, Module, Signal
+from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 from onnxhw.engines.cxxrtl.sdram_model import SdramModel, SdramPins
 from onnxhw.external import PREPARE, ExternalMemory
 from onnxhw.isa.external import MemoryRequest, SdramCommand, TimedCommand
 from onnxhw.rtl.external.controller import Controller
-from onnxhw.rtl.external.pads import NAMES, SimulatedPads
+from onnxhw.rtl.external.pads import SimulatedPads
 
 SMALL = ExternalMemory(
     data_bits=16, banks=4, rows=16, columns=16, cas_latency=2, rcd=3, rp=3, ras=5, rfc=7, wr=2, rrd=2, mrd=7, turn=4,
@@ -33,7 +34,7 @@ class Harness(Elaboratable):
         """The host's words come from here, too."""
         self.pads = SimulatedPads(external)
         c, p = self.controller, self.pads
-        levels = [getattr(p, name) for name in TRACED]
+        levels = [getattr(p.memory, name) for name in TRACED]
         self.pins, self.widths = Cat(*levels), [len(level) for level in levels]
         self.flags = Cat(
             c.initialised, c.started, c.request.ready & c.request.valid, c.host.ready, c.r_valid, c.host_r_valid,
@@ -44,9 +45,7 @@ class Harness(Elaboratable):
         m = Module()
         m.submodules.controller = c = self.controller
         m.submodules.pads = p = self.pads
-        for name in (*NAMES, "dq_o", "dq_oe"):
-            m.d.comb += getattr(p, f"inner_{name}").eq(getattr(c, name))
-        m.d.comb += c.dq_i.eq(p.inner_dq_i)
+        wiring.connect(m, c.memory, p.inner)
         words = [(c.w_data, c.w_next, False), *[(c.host_w_data, c.host_w_next, True)] * self.host_words]
         for data, taken, invert in words:
             number = Signal(32)
@@ -109,7 +108,7 @@ def simulate(
                 value >>= width
             found.trace.append(SdramPins(*levels))
             if memory is not None:
-                ctx.set(harness.pads.dq_i, memory.step(found.trace[-1])[0])
+                ctx.set(harness.pads.memory.dq_i, memory.step(found.trace[-1])[0])
                 if memory.violation:
                     return
             if t < 0 and ctx.get(c.initialised):

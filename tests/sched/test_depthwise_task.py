@@ -16,7 +16,7 @@ from onnxhw.ir.verify import verify
 from onnxhw.ir.windows import window_size
 from onnxhw.isa.instructions import Load
 from onnxhw.program import DeviceProgram
-from onnxhw.sched import check, depthwise_task, lower, schedule
+from onnxhw.sched import array_lowering, check, depthwise_task, schedule
 
 NetType = Any
 SIZES = {"act_depth": 1024, "weight_depth": 1 << 14, "param_depth": 2048, "acc_depth": 64, "window_depth": 64,
@@ -38,7 +38,7 @@ def windows(program: DeviceProgram) -> int:
 
 def only(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the depthwise unit for all that it can do, however long it takes."""
-    monkeypatch.setattr(lower, "cycles_alone", lambda works, config: works[0].on_array)
+    monkeypatch.setattr(array_lowering, "cycles_alone", lambda works, config: works[0].on_array)
 
 
 def equal(net: NetType, graph: Graph, hw: HwConfig) -> DeviceProgram:

@@ -15,7 +15,6 @@ from ..isa.units import Unit
 from ..program.input_regions import input_table
 from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
-from ..rtl.kernel_window import SHORT_UCODE
 from ..rtl.weight_blocks import blocks, tail
 
 COMMON = {
@@ -45,7 +44,7 @@ def require_block_rams(program: DeviceProgram) -> None:
             f"block RAMs of {config.name} hold {depth}",
             hint="without --standalone a host loads the program",
         )
-    if program.code.get(Unit.DEPTHWISE) and config.depthwise_ucode <= SHORT_UCODE:
+    if any(program.code.get(unit) and unit.in_luts(config) for unit in Unit):
         raise UsageError(
             "E2333",
             f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ..board import Board, boards
 from ..config import HwConfig
-from ..ir.graph import Conv, Graph, Op, Pool
+from ..ir.graph import Graph, Op
 from ..isa.link import USB_BAUD
 from ..program.model import DeviceProgram
 from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
@@ -90,12 +90,9 @@ def golden_ms(graph: Graph) -> float:
 
 
 def _golden_ns(graph: Graph, op: Op) -> float:
-    elements, rate = ELEMENT_NS * prod(graph.tensors[op.output].shape), MAC_NS
-    if isinstance(op, Conv):
-        rate = SINGLE_MAC_NS if op.weight.shape[1] == 1 and op.groups > 1 else MAC_NS
-        elements += WEIGHT_NS * int(op.weight.size)
-    taps = prod(op.window.kernel) if isinstance(op, Conv | Pool) else 0
-    return OP_NS + TAP_NS * taps + rate * graph.macs_of(op) + elements
+    elements = ELEMENT_NS * prod(graph.tensors[op.output].shape) + WEIGHT_NS * op.weight.size
+    rate = SINGLE_MAC_NS if op.weight.shape[1] == 1 and not op.any_order else MAC_NS
+    return OP_NS + TAP_NS * op.taps + rate * graph.macs_of(op) + elements
 
 
 def onnxruntime_ms(program: DeviceProgram) -> float:

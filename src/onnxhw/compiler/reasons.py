@@ -12,7 +12,7 @@ from .cost import Cost, ms_text, slower
 Reasons = dict[str, tuple[str, str]]
 """Operations by result, why they go to the host, and what to do."""
 SHOWN = 8
-"""Most operations in a message."""
+"""Most operations in a message: with what stands around them a third of a terminal's 24 lines."""
 TABLES_HINT = "a configuration with more tables; the same function of the same scales and zero points shares one"
 """What is said of a node whose table is too many."""
 TAKES = "its part takes {} ms on the line and {} ms in the core, about {} ms on the host"

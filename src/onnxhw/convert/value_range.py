@@ -2,7 +2,7 @@
 
 from ..fixed import INT8_MAX, INT8_MIN
 from ..ir.graph import Tensor
-from ..ir.operation import Clamped, Interval
+from ..ir.operation import Interval
 from .context import Context
 
 DEEPEST = 64
@@ -18,7 +18,7 @@ def _value_range(context: Context, name: str, inputs: bool, depth: int) -> Inter
     op = context.makers.get(name)
     if op is None:
         return context.ranges.get(name, (INT8_MIN, INT8_MAX)) if inputs else (INT8_MIN, INT8_MAX)
-    if isinstance(op, Clamped):
+    if op.clamps:
         return op.range(())
     if depth == 0:
         return INT8_MIN, INT8_MAX

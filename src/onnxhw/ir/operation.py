@@ -7,17 +7,24 @@ have the careful answer unless an operation says more.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, Ints
-from .windows import ONE_PIXEL, Window
+from .channels import VARIES, Mask, Order, constant_planes
+from .windows import ONE_PIXEL, Pads, Window
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 Array8 = npt.NDArray[np.int8]
+NONE: Array8 = np.zeros((0, 0, 0, 0), np.int8)
+"""The constants of an operation that has none of the kind."""
 Interval = tuple[int, int]
 """Smallest and largest value, both included."""
 
@@ -54,7 +61,11 @@ class Operation(ABC):
     Members
     -------
     moves : it only moves elements: no value is computed from another.
+    joins : the result is the operands' elements in (C, H, W) order, one operand after the other.
     elementwise : every element of the result is a function of the operands' elements at its place.
+    clamps : its `range` is the same whatever the operands.
+    weight : what memory keeps of its weights, int8 ``[O, ...]``.
+    table : int8 ``[256]``, if it is a function of the elements of one operand by a table.
     """
 
     name: str
@@ -63,7 +74,11 @@ class Operation(ABC):
     nodes: tuple[str, ...] = ()
 
     moves = False
+    joins = False
     elementwise = False
+    clamps = False
+    weight = NONE
+    table = NONE
 
     @property
     def where(self) -> str:
@@ -76,9 +91,19 @@ class Operation(ABC):
         return ONE_PIXEL
 
     @property
+    def taps(self) -> int:
+        """Steps over the kernel that `evaluate` takes, 0 if it slides none."""
+        return 0
+
+    @property
     def channelwise(self) -> bool:
         """Whether channel c of the result is made of channel c of each operand alone."""
         return self.elementwise
+
+    @property
+    def any_order(self) -> bool:
+        """Whether the channels of operand and result may each have an order of their own: `select` takes any."""
+        return False
 
     @abstractmethod
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
@@ -96,6 +121,48 @@ class Operation(ABC):
     def macs(self, inputs: list[Tensor], y: Tensor) -> int:
         """Multiply-accumulates."""
         return 0
+
+    def least_macs(self, inputs: list[Tensor], y: Tensor) -> int:
+        """Those of them that no schedule leaves out."""
+        return self.macs(inputs, y)
+
+    def constant_channels(self, known: list[Ints], inputs: list[Tensor], y: Tensor) -> Ints:
+        """Per channel of the result the value that all its elements have, else `VARIES`; `known`: of the operands.
+
+        Constant where all operands are and what is made of them is the same at all pixels.
+        """
+        if not self.channelwise:
+            return np.full(y.channels, VARIES, np.int64)
+        varies = np.logical_or.reduce([values == VARIES for values in known])
+        planes = [
+            np.broadcast_to(np.where(varies, x.zero_point, values).astype(np.int8)[:, None, None], x.shape)
+            for values, x in zip(known, inputs, strict=True)
+        ]
+        made = constant_planes(self.evaluate(planes, inputs, y).reshape(y.channels, -1))
+        return np.where(varies, VARIES, made)
+
+    def restore_channels(self, known: list[Ints], inputs: list[Tensor], drop: list[Mask], y: Mask) -> None:
+        """Take back, in `drop` of the operands and `y` of the result, which constant channels it cannot do without."""
+        masks = [y, *drop]
+        both = np.logical_and.reduce(masks) if self.channelwise else False
+        for mask in masks:
+            mask &= both
+
+    def select(self, known: list[Ints], inputs: list[Tensor], orders: list[Order], y: Order) -> "Self | None":
+        """The operation between the channels that stay; None if there is none."""
+        return self
+
+    def padding(self, inputs: list[Tensor], y: Tensor) -> Pads | None:
+        """The padding with zero points that it amounts to, negative where it cuts; None if it does anything else."""
+        return None
+
+    def padded(self, pads: Pads) -> "Self | None":
+        """The operation on its operand with that padding taken away; None if it cannot pad so."""
+        return None
+
+    def clamped(self, lo: int, hi: int) -> "Self | None":
+        """The operation with its results clamped to ``lo .. hi``, too; None if it has no clamp."""
+        return None
 
     def require(self, holds: bool, what: str, *values: object) -> None:
         """E1302 unless it holds; `what` is only formatted then, for that takes longer than to look."""
@@ -130,10 +197,16 @@ class Clamped(Operation):
 
     lo: int
     hi: int
+    clamps = True
 
     def range(self, inputs: Sequence[Interval]) -> Interval:
         """What the clamp leaves."""
         return self.lo, self.hi
+
+    def clamped(self, lo: int, hi: int) -> "Self | None":
+        whole: Any = self  # `lo` and `hi` are fields of each
+        low, high = (min(max(end, lo), hi) for end in (self.lo, self.hi))
+        return cast("Self", replace(whole, lo=low, hi=high))
 
     def require_clamp(self) -> None:
         """E1302 unless ``lo .. hi`` is a range of int8."""

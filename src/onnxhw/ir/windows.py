@@ -7,6 +7,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+Pads = tuple[int, int, int, int]
+"""Rows and columns added, or if negative left out: (top, left, bottom, right)."""
+
 
 def window_size(size: int, before: int, after: int, kernel: int, stride: int, dilation: int) -> int:
     """Number of positions of a window of `kernel` taps along an axis of `size` elements."""
@@ -30,7 +33,7 @@ class Window:
     kernel: tuple[int, int] = (1, 1)
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pads: Pads = (0, 0, 0, 0)
 
     def axis(self, axis: int) -> tuple[int, int, int, int, int]:
         """Of rows (0) or columns (1) what `window_size` takes: pads before and after, kernel, stride, dilation."""
@@ -59,6 +62,14 @@ class Window:
             y0, x0 = kh * self.dilations[0], kw * self.dilations[1]
             y1, x1 = y0 + (rows - 1) * self.strides[0] + 1, x0 + (cols - 1) * self.strides[1] + 1
             yield kh, kw, x[:, :, y0 : y1 : self.strides[0], x0 : x1 : self.strides[1]]
+
+
+def joined_pads(first: Pads, then: Pads) -> Pads | None:
+    """Both paddings as one; None where the first cuts what the second would bring back as padding."""
+    if any(one < 0 < other for one, other in zip(first, then, strict=True)):
+        return None
+    top, left, bottom, right = map(sum, zip(first, then, strict=True))
+    return top, left, bottom, right
 
 
 ONE_PIXEL = Window()

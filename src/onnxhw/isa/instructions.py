@@ -21,6 +21,9 @@ from ..config import WINDOW
 from .fields import Instruction, flag, signed, unsigned
 from .units import Unit
 
+ADDRESS = 0xFFFF
+"""Addresses of activation memory and accumulators are counted modulo 2**16, as wide as their fields are."""
+
 
 @dataclass(frozen=True)
 class Ordered(Instruction):
@@ -32,6 +35,11 @@ class Ordered(Instruction):
     after_vector: int = unsigned(12, "completed vector instructions to wait for")
 
     UNIT: ClassVar[Unit]
+
+    @property
+    def what(self) -> str:
+        """What it does, in a word: its unit's name, if the unit does one thing."""
+        return str(self.UNIT)
 
     @property
     def waits(self) -> tuple[int, int, int, int]:
@@ -302,6 +310,10 @@ class Vector(Ordered):
     zy: int = signed(8, "zero point of the result", setting=True)
     lo: int = signed(8, "smallest result", -128, setting=True)
     hi: int = signed(8, "largest result", 127, setting=True)
+
+    @property
+    def what(self) -> str:
+        return VectorOp(self.op).name.lower()
 
 
 SETTINGS = tuple(spec.name for spec in Vector.specs() if spec.setting)

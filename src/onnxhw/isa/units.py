@@ -57,12 +57,19 @@ class Registers:
 
 @dataclass(frozen=True)
 class _Declared:
-    """A unit's microcode memory, how many words a configuration gives it, its ports and registers."""
+    """A unit's microcode memory, how many words a configuration gives it, its ports and registers.
+
+    `built`: whether a configuration has it. `in_luts`: words up to which its microcode memory is of lookup tables.
+    `overlaps`: whether an instruction may begin before the one before it is done.
+    """
 
     microcode: Space
     words: Callable[[HwConfig], int]
     ports: Ports
     registers: Registers
+    built: Callable[[HwConfig], bool] = lambda config: True
+    in_luts: int = 0
+    overlaps: bool = False
 
 
 _UNITS = {
@@ -98,12 +105,15 @@ _UNITS = {
             Control.DEPTHWISE_COUNT, Control.DEPTHWISE_DONE, Control.STALL_ORDER_DEPTHWISE,
             Control.STALL_WEIGHTS_DEPTHWISE, Control.BUSY_DEPTHWISE,
         ),
+        built=lambda config: config.depthwise > 0,
+        in_luts=384,  # the 320 words of `ulx3s-45f` are; 512 and more are worth a block RAM
     ),
     "vector": _Declared(
         Space.VECTOR_UCODE, lambda config: config.vector_ucode, Ports(reads=("a", "b"), writes=True, drains=True),
         Registers(
             Control.VECTOR_COUNT, Control.VECTOR_DONE, Control.STALL_ORDER_VECTOR, busy=Control.BUSY_VECTOR
         ),
+        overlaps=True,
     ),
 }  # fmt: skip
 
@@ -117,7 +127,8 @@ class Unit(str, Enum):
     microcode: Space
     ports: Ports
     registers: Registers
-    _words: Callable[[HwConfig], int]
+    overlaps: bool
+    _declared: _Declared
 
     LOAD = "load"
     ARRAY = "array"
@@ -125,9 +136,9 @@ class Unit(str, Enum):
     VECTOR = "vector"
 
     def __init__(self, name: str) -> None:
-        declared = _UNITS[name]
+        self._declared = declared = _UNITS[name]
         self.microcode, self.ports, self.registers = declared.microcode, declared.ports, declared.registers
-        self._words = declared.words
+        self.overlaps = declared.overlaps
 
     def __str__(self) -> str:
         """The name, in every Python: some show `Unit.LOAD`."""
@@ -149,11 +160,15 @@ class Unit(str, Enum):
 
     def ucode(self, config: HwConfig) -> int:
         """Words of its microcode memory, if there is such a unit."""
-        return self._words(config)
+        return self._declared.words(config)
 
     def built(self, config: HwConfig) -> bool:
         """Whether a configuration has such a unit."""
-        return self is not Unit.DEPTHWISE or config.depthwise > 0
+        return self._declared.built(config)
+
+    def in_luts(self, config: HwConfig) -> bool:
+        """Whether its microcode memory is of lookup tables, not of block RAM."""
+        return self.ucode(config) <= self._declared.in_luts
 
 
 STREAMING = {unit: stream for unit in Unit if (stream := unit.ports.streams)}

@@ -137,7 +137,7 @@ def open_inputs(model: PartitionedModel) -> dict[str, tuple[Dim, ...]]:
 
 
 SHOWN = 8
-"""Most reasons in a message."""
+"""Most reasons in a message: a third of a terminal's 24 lines."""
 
 
 def nothing_on_hardware(where: str, quantized: bool, reasons: Sequence[str] = ()) -> UnsupportedError:

@@ -24,6 +24,7 @@ from ..passes.merge_copies import merge_copies
 HOST, HARDWARE, GOLDEN = range(3)
 """The kinds of stages: the stage modulo `KINDS`."""
 KINDS = 3
+"""How many there are."""
 
 OrderedGroups = Sequence[Sequence[str]]
 """Operations of the hardware, by result, in groups and in the conversion's order: each group's stages are above those

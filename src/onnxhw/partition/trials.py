@@ -28,7 +28,7 @@ from ..onnxmodel.specification.com_microsoft import CONTRIB
 from ..onnxmodel.subgraph_copy import nested
 
 LARGEST = 1 << 20
-"""Most elements of a node's operands and results together."""
+"""Most elements of a node's operands and results together: a quarter of `TOTAL`, so that no node takes all of it."""
 TOTAL = 1 << 22
 """Most elements of all trials of a model: half a second for convolutions."""
 MOST = 500

@@ -5,14 +5,10 @@ the array's columns. At the end of the tensor they fill columns of their own, wh
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from ..fixed import Ints
-from ..ir.graph import Conv, Graph, Op, Reshape
-from .constant_propagation import VARIES
-
-Mask = npt.NDArray[np.bool_]
-Order = npt.NDArray[np.int64]
+from ..ir.channels import VARIES, Mask, Order
+from ..ir.graph import Graph, Op
 
 
 def constant_channels_last(graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> dict[str, Order]:
@@ -35,8 +31,7 @@ def constant_channels_last(graph: Graph, known: dict[str, Ints], drop: dict[str,
     pinned = {root(port.tensor) for port in graph.inputs}
     late = {name: np.zeros(len(mask), bool) for name, mask in drop.items()}
     for op in graph.ops:
-        plain = isinstance(op, Conv) and op.groups == 1
-        if plain:
+        if op.any_order:
             late[root(op.output)] |= known[op.output] != VARIES
         elif not _one_by_one(op, graph):
             pinned |= {root(name) for name in (*op.inputs, op.output)}
@@ -49,5 +44,5 @@ def constant_channels_last(graph: Graph, known: dict[str, Ints], drop: dict[str,
 
 def _one_by_one(op: Op, graph: Graph) -> bool:
     """Whether channel c of the result is made of channel c of each operand."""
-    keeps = isinstance(op, Reshape) and graph.tensors[op.inputs[0]].channels == graph.tensors[op.output].channels
+    keeps = op.joins and graph.tensors[op.inputs[0]].channels == graph.tensors[op.output].channels
     return keeps or op.channelwise

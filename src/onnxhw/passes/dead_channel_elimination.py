@@ -7,7 +7,8 @@
     y = Conv(h')     bias + sum over taps of weight[:, 3] * (constant - zero point)
 
 A constant other than the zero point is seen at the border of a padded window, where it stops. There the sum is not
-the same for all pixels, and the channel stays (`spans_padding`).
+the same for all pixels, and the channel stays. What each operation can do without is its own to say
+(`Operation.restore_channels`, `select`).
 """
 
 import dataclasses
@@ -16,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..fixed import Ints
-from ..ir.graph import Concat, Conv, Graph, Op, Reshape, Tensor
+from ..ir.channels import VARIES, Mask
+from ..ir.graph import Graph, Op
 from ..program.storage import ElidedChannels, Shape, StorageFormat
 from ..program.variant import Variant
-from .constant_channels_last import Order, constant_channels_last
-from .constant_propagation import VARIES, constant_channels, has_constants, spans_padding
-
-Mask = npt.NDArray[np.bool_]
+from .constant_channels_last import constant_channels_last
+from .constant_propagation import constant_channels, has_constants
 
 
 def eliminate_dead_channels(graph: Graph) -> Variant | None:
@@ -49,12 +49,11 @@ def eliminate_dead_channels(graph: Graph) -> Variant | None:
     }
     ops: list[Op] = []
     for op in graph.ops:
-        if isinstance(op, Conv):
-            reduced = _reduced(op, graph.tensors[op.inputs[0]], known[op.inputs[0]], order)
-            if reduced is None:
-                return None
-            op = reduced
-        ops.append(op)
+        values, orders = [known[name] for name in op.inputs], [order[name] for name in op.inputs]
+        reduced = op.select(values, graph.operands(op), orders, order[op.output])
+        if reduced is None:
+            return None
+        ops.append(reduced)
     return Variant(dataclasses.replace(graph, tensors=tensors, ops=ops), storage)
 
 
@@ -76,62 +75,10 @@ def _droppable(graph: Graph, known: dict[str, Ints]) -> dict[str, Mask]:
         del pending[op.name]
         names = *op.inputs, op.output
         before = [drop[name].sum() for name in names]
-        _agree(op, graph, known, drop)
+        values, masks = [known[name] for name in op.inputs], [drop[name] for name in op.inputs]
+        op.restore_channels(values, graph.operands(op), masks, drop[op.output])
         for name, count in zip(names, before, strict=True):
             drop[name][0] &= not drop[name].all()
             if drop[name].sum() < count:
                 pending |= dict.fromkeys(user.name for user in users[name])
     return drop
-
-
-def _agree(op: Op, graph: Graph, known: dict[str, Ints], drop: dict[str, Mask]) -> None:
-    """Take back what one operation cannot do without."""
-    y = drop[op.output]
-    if isinstance(op, Conv):
-        _agree_conv(op, graph.tensors[op.inputs[0]], known[op.inputs[0]], drop)
-    elif isinstance(op, Concat):
-        start = 0
-        for name in op.inputs:
-            mine = y[start : start + len(drop[name])]
-            mine &= drop[name]
-            drop[name] &= mine
-            start += len(mine)
-    elif isinstance(op, Reshape):
-        x, pixels = drop[op.inputs[0]], graph.tensors[op.inputs[0]].height * graph.tensors[op.inputs[0]].width
-        elements = np.repeat(x, pixels) & np.repeat(y, len(x) * pixels // len(y))
-        x &= elements.reshape(len(x), -1).all(1)
-        y &= elements.reshape(len(y), -1).all(1)
-    else:
-        masks = [y, *(drop[name] for name in op.inputs)]
-        both = np.logical_and.reduce(masks) if op.channelwise else False
-        for mask in masks:
-            mask &= both
-
-
-def _agree_conv(op: Conv, x: Tensor, known: Ints, drop: dict[str, Mask]) -> None:
-    """Inputs go if the outputs that stay can have them in their bias; with groups, whole groups go or stay."""
-    mine, y = drop[x.name], drop[op.output]
-    if op.groups == 1:
-        cut = op.weight[~y][:, :, spans_padding(op, x)].any(axis=(0, 2))
-        mine &= ~cut | (known == x.zero_point)
-        return
-    gone = mine.reshape(op.groups, -1).all(1) & y.reshape(op.groups, -1).all(1)
-    mine &= np.repeat(gone, len(mine) // op.groups)
-    y &= np.repeat(gone, len(y) // op.groups)
-
-
-def _reduced(op: Conv, x: Tensor, known: Ints, order: dict[str, Order]) -> Conv | None:
-    """The convolution between the channels that stay, in their order; None if a bias would leave int32."""
-    inputs, outputs = order[x.name], order[op.output]
-    weight, bias = op.weight[outputs], op.bias[outputs].astype(np.int64)
-    if op.groups == 1:
-        centred = known - x.zero_point
-        centred[inputs] = 0
-        bias = bias + weight.astype(np.int64).sum(axis=(2, 3)) @ centred
-        weight = weight[:, inputs]
-    if np.abs(bias).max() >= 1 << 31:
-        return None
-    groups = op.groups if op.groups == 1 else op.groups * len(weight) // len(op.weight)
-    return dataclasses.replace(
-        op, weight=weight, bias=bias.astype(np.int32), multiplier=op.multiplier[outputs], groups=groups
-    )

@@ -82,7 +82,7 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
     outputs = {port.tensor for port in graph.outputs}
     for name, readers in _readers(graph).items():
         shape = graph.tensors[name].shape
-        if not any(isinstance(op, Conv) and op.groups == 1 and op.window.kernel != (1, 1) for op in readers):
+        if not any(op.any_order and op.window.kernel != (1, 1) for op in readers):
             continue
         if shape[1] >= config.word:
             continue
@@ -96,9 +96,9 @@ def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Pack
     """Ways to pack an input of that shape, best first; why there is none."""
     windows = set[Window]()
     for op in readers:
-        if not isinstance(op, Conv):
+        if not op.weight.size:
             return [], f"{op.name!r}, no convolution, reads it"
-        if op.groups > 1:
+        if not op.any_order:
             return [], f"{op.name!r}, a convolution of groups, reads it"
         windows.add(op.window)
     if len(windows) != 1:

@@ -31,6 +31,6 @@ def free(spans: Sequence[IssueRecord], index: int, unit: Unit) -> int:
     """
     if index == 0:
         return 0
-    if unit != Unit.VECTOR:
+    if not unit.overlaps:
         return spans[index - 1].end
     return spans[index].free if index < len(spans) else spans[-1].done

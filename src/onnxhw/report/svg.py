@@ -5,8 +5,7 @@ Colours are CSS classes (``c0`` .. ``c7``), so that the page decides them for li
 
 from html import escape
 
-from ..isa.instructions import VectorOp
-from ..isa.units import Unit, units_of
+from ..isa.units import units_of
 from ..program.model import DeviceProgram
 from .memory import lives
 from .profile import Profile
@@ -30,8 +29,8 @@ def units(program: DeviceProgram, profile: Profile) -> str:
         parts.append(f'<text class="label" x="0" y="{y + TRACK / 2 + 4:.1f}">{unit}</text>')
         owner = layer_of(program, unit)
         for index, span in enumerate(profile.timeline.spans[unit]):
-            end = span.done if unit == Unit.VECTOR else span.end
-            what = VectorOp(getattr(program.code[unit][index], "op", 0)).name.lower() if unit == Unit.VECTOR else unit
+            end = span.done if unit.overlaps else span.end
+            what = program.code[unit][index].what
             stalled = f", {span.stalled:,} waiting for weights" if span.stalled else ""
             title = f"{owner[index]}: {what}[{index}], cycles {span.issue:,} to {end:,} ({end - span.issue:,}{stalled})"
             parts.append(_bar(span.issue, end, profile.cycles, y, TRACK, f"c{colour.get(owner[index], 0)}", title))

@@ -9,7 +9,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..isa.instructions import VectorOp
 from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 from .profile import Profile
@@ -44,19 +43,18 @@ def trace(program: DeviceProgram, profile: Profile, mhz: float | None = None) ->
 def _unit(program: DeviceProgram, profile: Profile, unit: Unit, cycle: float) -> list[dict[str, Any]]:
     """A unit's instructions on its tracks."""
     owner, spans = layer_of(program, unit), profile.timeline.spans[unit]
-    intervals = [(span.issue, span.done if unit == Unit.VECTOR else span.end) for span in spans]
+    intervals = [(span.issue, span.done if unit.overlaps else span.end) for span in spans]
     tracks, events = lanes(intervals), []
     for lane in range(max(tracks, default=0) + 1):
         name = f"{unit} unit" if not lane else f"{unit} unit, overlapping {lane + 1}"
         events.append(_named("thread_name", UNIT_TRACKS[unit] + lane, name))
     for index, (span, interval, lane) in enumerate(zip(spans, intervals, tracks, strict=True)):
         instruction = program.code[unit][index]
-        what = VectorOp(getattr(instruction, "op", 0)).name.lower() if unit == Unit.VECTOR else unit
         arguments = {
             "index": index, "cycles": interval[1] - interval[0], "fetched": span.ready, "ordered": span.ordered,
             "stalled": span.stalled, "visible": span.done, "text": instruction.text(),
         }  # fmt: skip
-        events.append(_span(UNIT_TRACKS[unit] + lane, f"{owner[index]} {what}", interval, cycle, arguments))
+        events.append(_span(UNIT_TRACKS[unit] + lane, f"{owner[index]} {instruction.what}", interval, cycle, arguments))
     return events
 
 

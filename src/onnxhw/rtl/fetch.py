@@ -14,7 +14,6 @@ from ..isa.units import STREAMING, Unit, units_of
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
-from .kernel_window import SHORT_UCODE
 from .ports import COUNT_BITS, READS, by_name, completions, issue, progress
 
 
@@ -49,7 +48,7 @@ class Fetcher(wiring.Component):
         valid, take, index, count = self.issue.valid, self.issue.take, self.progress.index, self.progress.count
         m.submodules.ucode = ucode = BlockRam(
             width=WORD_BITS, depth=self.depth, role=f"ucode_{self.unit}",
-            distributed=self.unit == Unit.DEPTHWISE and self.depth <= SHORT_UCODE,
+            distributed=self.unit.in_luts(self.config),
         )  # fmt: skip
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 

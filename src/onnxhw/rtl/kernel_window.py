@@ -19,8 +19,6 @@ TOGETHER = 2
 STAGES = 2
 """Cycles of the depthwise unit's multipliers: a register before the last addition and one behind it. The third of
 `MULTIPLY` stands behind the sum of the taps, where it is one instead of nine."""
-SHORT_UCODE = 384
-"""The same for its microcode."""
 
 
 class WindowCounter(wiring.Component):

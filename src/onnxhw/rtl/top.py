@@ -43,7 +43,7 @@ class LinkedCore(wiring.Component):
     Members
     -------
     rx, tx : the line, asynchronous to the clock; with `usb` instead dp_i, dm_i, dp_o, dm_o, oe, pullup of `UsbSerial`.
-    external_cke, ... : of a configuration with external memory, to its pads: `controller.pins`.
+    external : of a configuration with external memory, to its pads: `controller.pins`.
     start : In(1), one cycle starts a run of the baked program (no effect if there is none).
     running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
         was dropped.
@@ -77,7 +77,7 @@ class LinkedCore(wiring.Component):
         else:
             line = {name: In(1) for name in USB_INPUTS} | {name: Out(1) for name in USB_OUTPUTS}
         if config.external is not None:
-            line |= {f"external_{name}": member for name, member in external_pins(config.external).items()}
+            line |= {"external": Out(external_pins(config.external))}
         super().__init__({**line, "start": In(1), "running": Out(1), "busy": Out(1), "fault": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -145,9 +145,7 @@ class LinkedCore(wiring.Component):
         assert external is not None
         m.submodules.external = controller = Controller(external)
         m.submodules.external_host = host = SdramHostPort(external)
-        for name, member in external_pins(external).items():
-            inside, outside = getattr(controller, name), getattr(self, f"external_{name}")
-            m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
+        wiring.connect(m, controller.memory, wiring.flipped(self.external))
         wiring.connect(m, host.burst, controller.host)
         mine = loader.host_space == Space.EXTERNAL
         m.d.comb += [
@@ -223,9 +221,7 @@ class Top(Elaboratable):
 
         if self.config.external is not None:
             m.submodules.external_pads = pads = BoardPads(self.config.external, self.external_resource)
-            for name, member in external_pins(self.config.external).items():
-                inside, outside = getattr(device, f"external_{name}"), getattr(pads, f"inner_{name}")
-                m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
+            wiring.connect(m, device.external, pads.inner)
 
         heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
         m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]

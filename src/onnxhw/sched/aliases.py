@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
-from ..ir.graph import Concat, Graph, Op, Reshape, Tensor
+from ..ir.graph import Graph, Op, Tensor
 from ..program.layout import Place
 
 
@@ -58,10 +58,10 @@ def find_aliases(graph: Graph, config: HwConfig) -> Aliases:
     parents: dict[str, tuple[str, int]] = {}
     copied: set[tuple[str, int]] = set()
     for op in graph.ops:
-        if isinstance(op, Reshape):
+        if op.joins and len(op.inputs) == 1:
             _check_free(op, graph)
             parents[op.output] = (op.inputs[0], 0)
-        elif isinstance(op, Concat):
+        elif op.joins:
             _join(op, graph, config, parents, copied)
     of = {name: _resolve(name, parents) for name in graph.tensors}
     sizes = {}
@@ -80,7 +80,7 @@ def _resolve(name: str, parents: dict[str, tuple[str, int]]) -> Alias:
     return Alias(name, block)
 
 
-def _check_free(op: Reshape, graph: Graph) -> None:
+def _check_free(op: Op, graph: Graph) -> None:
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.output]
     if x.channels == y.channels and x.height * x.width == y.height * y.width:
         return
@@ -94,7 +94,7 @@ def _check_free(op: Reshape, graph: Graph) -> None:
 
 
 def _join(
-    op: Concat, graph: Graph, config: HwConfig, parents: dict[str, tuple[str, int]], copied: set[tuple[str, int]]
+    op: Op, graph: Graph, config: HwConfig, parents: dict[str, tuple[str, int]], copied: set[tuple[str, int]]
 ) -> None:
     start = 0
     seen: set[str] = set()
@@ -111,7 +111,7 @@ def _join(
         start = stop
 
 
-def _operands_meet(op: Concat, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
+def _operands_meet(op: Op, name: str, seen: set[str], graph: Graph, parents: dict[str, tuple[str, int]]) -> bool:
     """Whether an operation computes with this part and another of one buffer: its operands need different banks."""
     trial = {**parents, **dict.fromkeys(seen, (op.output, 0)), name: (op.output, 0)}
     for other in graph.ops:

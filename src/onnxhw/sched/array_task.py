@@ -6,16 +6,11 @@ from itertools import pairwise, takewhile
 
 from ..config import HwConfig
 from ..fixed import INT8_MAX, INT8_MIN
-from ..ir.graph import Concat, Conv, Graph, Tensor
-from ..ir.ops.conv import PackedConv
+from ..ir.graph import Conv, Graph, Tensor
 from ..ir.windows import ONE_PIXEL, Window
-from ..isa.instructions import Array, Load, Vector, VectorOp
+from ..isa.instructions import ADDRESS, Array, Load, Vector, VectorOp
 from .array_mapping import BlockRun, ColumnTile, DrainSet, drain_sets, grouped_columns, weight_step
 from .task import ArrayStep, TileTask, Tiling, VectorStep, WordRegion, window_region
-
-ADDRESS = 0xFFFF
-ArrayOp = Conv | Concat
-"""Operations that the array computes."""
 
 
 @dataclass(frozen=True)
@@ -30,16 +25,13 @@ class Geometry:
     lo: int = INT8_MIN
     hi: int = INT8_MAX
     exact: int = 1
-    packed: PackedConv | None = None
+    packed: Conv | None = None
 
 
-def geometry(op: ArrayOp, graph: Graph) -> Geometry:
-    """The geometry of an operation."""
-    y = graph.tensors[op.output]
-    if isinstance(op, Concat):
-        return Geometry(op.name, y)
-    zero = graph.tensors[op.inputs[0]].zero_point
-    packed = op if isinstance(op, PackedConv) else None
+def geometry(op: Conv, graph: Graph) -> Geometry:
+    """The geometry of a convolution."""
+    y, zero = graph.tensors[op.output], graph.tensors[op.inputs[0]].zero_point
+    packed = op if op.tiles else None
     return Geometry(op.name, y, zero, op.window, y.zero_point, op.lo, op.hi, exact=0, packed=packed)
 
 
@@ -55,6 +47,11 @@ def limit(cuts: tuple[int, ...], rows: int) -> tuple[int, ...]:
         parts = -(-(end - first) // rows)
         out += [first + (end - first) * i // parts for i in range(1, parts + 1)]
     return tuple(out)
+
+
+def coarsest(y: Tensor, config: HwConfig) -> Tiling:
+    """The fewest tiles of a result."""
+    return Tiling(limit((0, y.height), max_rows(y, config)), whole=True)
 
 
 def array_tasks(g: Geometry, columns: list[ColumnTile], tiling: Tiling, config: HwConfig) -> list[TileTask]:

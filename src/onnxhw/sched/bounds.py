@@ -11,12 +11,11 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
-from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
+from ..isa.instructions import ADDRESS, UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry
-from .footprint import ADDRESS
 
 COUNTED = (1 << 12) - 1
 """Most instructions of a unit: the ordering fields count no further."""
@@ -26,6 +25,8 @@ TILES = 1 << 22
 """Most weight tiles of a program; its timeline takes some microseconds for each. Ours have up to 2**17."""
 STEPS = 1 << 24
 """Most positions along the axes of all windows of a program, which the checker lists. Ours have up to 2**18."""
+READS = 1 << 24
+"""Most words that one vector instruction reads, which the checker lists: 128 MB of addresses."""
 LOADED = 1 << 20
 """Most weight words of one load, which the checker lists; the largest memory of a preset has 2**14."""
 CYCLES = (1 << 31) - (1 << 10)
@@ -160,7 +161,7 @@ class _Bounds:
             self._window(index, i)
         elif not _all_inside(i):
             self._fail(index, i, "leaves positions out, and is neither SUM nor MAX")
-        if i.op == VectorOp.DOT and _offsets(i.kh_n, i.a_kh, 1, 0) * _offsets(i.kw_n, i.a_kw, 1, 0) * words > 1 << 24:
+        if i.op == VectorOp.DOT and _offsets(i.kh_n, i.a_kh, 1, 0) * _offsets(i.kw_n, i.a_kw, 1, 0) * words > READS:
             self._fail(index, i, "reads more words than can be looked at")
         if i.lo > i.hi:
             self._fail(index, i, f"lo {i.lo} is beyond hi {i.hi}")
@@ -171,7 +172,7 @@ class _Bounds:
         """A window of SUM holds its sum, one of MAX has a position inside."""
         reach = max(i.za - INT8_MIN, INT8_MAX - i.za)
         least = i.cb_n * _offsets(i.kh_n, i.a_kh, i.oh_n, i.a_oh) * _offsets(i.kw_n, i.a_kw, i.ow_n, i.a_ow)
-        if least > 1 << 24:
+        if least > READS:
             self._fail(index, i, f"reads {least} words")
         for first, (k, step_k), (o, step_o), size in (
             (i.ih0, (i.kh_n, i.ih_kh), (i.oh_n, i.ih_oh), i.in_h),

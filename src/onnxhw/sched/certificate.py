@@ -17,7 +17,9 @@ from ..ir.operation import Interval
 from .refusals import TooLargeError
 
 BIAS_BITS = 32
+"""Bits of the bias in a parameter entry, and of the adder that takes it."""
 PRODUCTS = "what accumulates"
+"""What messages call the sums without their bias, for which a configuration has `acc_bits`."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ from .memory_state import MemoryState, lane_groups, tensor_words
 from .stream_state import StreamState, Words, running
 
 NEVER = 1 << 30
+"""Later than any instruction."""
 
 
 def check(program: DeviceProgram) -> Timeline:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ..config import HwConfig
-from ..ir.graph import Conv, Graph, Op, Tensor
+from ..ir.graph import Graph, Op, Tensor
 from ..isa.timing import MIN_TILE
 from .aliases import producers
 from .depthwise_task import possible
@@ -41,7 +41,7 @@ def grouped(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig, part:
     makers = producers(graph)
     for op in graph.ops:
         y = graph.tensors[op.output]
-        if not isinstance(op, Conv) or _pixels(y, chosen[op.name]) > FEW or y.channels <= config.used_cols:
+        if not op.weight.size or _pixels(y, chosen[op.name]) > FEW or y.channels <= config.used_cols:
             continue
         maker = makers.get(op.inputs[0])
         split = boundaries(chosen[maker.name], config) if maker else ()
@@ -69,7 +69,7 @@ def boundaries(maker: Tiling, config: HwConfig) -> tuple[int, ...]:
 def wider(op: Op, graph: Graph, chosen: Mapping[str, Tiling], config: HwConfig) -> list[Tiling]:
     """The tiling of a convolution with column-tile groups, where at least two tiles fit the accumulators."""
     y, now = graph.tensors[op.output], chosen[op.name]
-    if not isinstance(op, Conv) or y.channels <= config.used_cols or 2 * _pixels(y, now) > config.acc_depth:
+    if not op.weight.size or y.channels <= config.used_cols or 2 * _pixels(y, now) > config.acc_depth:
         return []
     ways = {column_cuts(y, config, part) for part in GROUP_PARTS}
     return [replace(now, blocks_first=False, columns=columns) for columns in sorted(ways)]
@@ -82,7 +82,7 @@ def chains(
     less lookahead. Whoever reads the result and is cut is then cut at the new groups.
     """
     y, now = graph.tensors[op.output], chosen[op.name]
-    if not isinstance(op, Conv) or _pixels(y, now) > FEW or possible(op, graph, config):
+    if not op.weight.size or _pixels(y, now) > FEW or possible(op, graph, config):
         return []
     maker = producers(graph).get(op.inputs[0])
     split = boundaries(chosen[maker.name], config) if maker else ()

@@ -14,17 +14,17 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..fixed import ONE
-from ..ir.graph import Copy, Graph, Piece, Tensor
-from ..isa.instructions import Vector, VectorOp
-from .constant_memories import ConstantMemories
+from ..ir.graph import Copy, Piece, Tensor
+from ..isa.instructions import ADDRESS, Vector, VectorOp
+from .lowering_context import LoweringContext
 from .task import MakeTasks, TileTask, VectorStep, WordRegion
-from .vector_task import ADDRESS, Span, boxes, even_blocks
+from .vector_task import Span, boxes, even_blocks
 
 
-def lower_copy(op: Copy, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
+def lower_copy(op: Copy, context: LoweringContext) -> MakeTasks:
     """The tasks of a Copy; nothing in it can fail."""
-    inputs, y = [graph.tensors[name] for name in op.inputs], graph.tensors[op.output]
-    template = Vector(op=VectorOp.SUM, exact=1, param_base=images.scalar(op.name, ONE))
+    inputs, y, config = context.graph.operands(op), context.graph.tensors[op.output], context.config
+    template = Vector(op=VectorOp.SUM, exact=1, param_base=context.images.scalar(op.name, ONE))
     empty = op.index(inputs, y) < 0
 
     return lambda tiling: [_task(op, inputs, y, template, empty, *box, config) for box in boxes(y, tiling, config)]

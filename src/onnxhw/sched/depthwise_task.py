@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 
 from ..config import WINDOW, HwConfig
-from ..ir.graph import Array8, Conv, Graph, Tensor
+from ..ir.graph import Array8, Conv, Graph, Op, Tensor
 from ..ir.windows import Window
-from ..isa.instructions import WINDOW_BANK, Depthwise, Load
+from ..isa.instructions import ADDRESS, WINDOW_BANK, Depthwise, Load
 from .array_mapping import Drain, drain_sets, drains
-from .array_task import ADDRESS, Geometry, drain_steps, limit
+from .array_task import Geometry, drain_steps, limit
 from .constant_memories import ConstantMemories
 from .degenerate_channels import ChannelScale
 from .task import ArrayStep, TileTask, Tiling, window_region
@@ -33,12 +33,11 @@ class DepthwiseLanes:
     drains: tuple[Drain, ...]
 
 
-def possible(op: Conv, graph: Graph, config: HwConfig) -> bool:
+def possible(op: Op, graph: Graph, config: HwConfig) -> bool:
     """Whether the depthwise unit can do it: any kernel, as 3 x 3 windows side by side, but not spread out."""
-    channels = graph.tensors[op.inputs[0]].channels
-    single = op.groups == channels == len(op.weight)
-    dense = all(d == 1 or k == 1 for d, k in zip(op.dilations, op.weight.shape[2:], strict=True))
-    return bool(config.depthwise) and single and dense and max(op.strides) <= MAX_STRIDE
+    single, window = op.channelwise and len(op.weight) == graph.tensors[op.inputs[0]].channels, op.window
+    dense = all(d == 1 or k == 1 for d, k in zip(window.dilations, window.kernel, strict=True))
+    return bool(config.depthwise) and single and dense and max(window.strides) <= MAX_STRIDE
 
 
 def depthwise_lanes(

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..isa.instructions import Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
+from ..isa.instructions import ADDRESS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
 from .accumulators import AccumulatorBinder
@@ -28,8 +28,6 @@ from .aliases import Aliases
 from .load_order import OwnedLoad, ordered, without_loads
 from .memory_trace import in_memory, spans
 from .task import ArrayStep, TileTask, VectorStep, WordRegion
-
-ADDRESS = 0xFFFF
 
 
 class StreamReader:

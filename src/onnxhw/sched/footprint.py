@@ -4,11 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..isa.instructions import Array, Depthwise, Load, Vector, VectorOp
+from ..isa.instructions import ADDRESS, Array, Depthwise, Load, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 
 Words = npt.NDArray[np.int64]
-ADDRESS = 0xFFFF
 PAIRS = (VectorOp.ADD, VectorOp.MUL, VectorOp.DOT)
 """Operations that read a word of each of two operands per cycle."""
 

@@ -1,27 +1,26 @@
 """Every operation of a graph with its constants found: weights, parameters and tables in their images."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..config import HwConfig
-from ..errors import InternalError, UnsupportedError, assert_never
-from ..ir.graph import Add, AveragePool, Concat, Conv, Copy, Graph, MatMul, MaxPool, Mul, Op, Reshape, Table
+from ..errors import InternalError, UnsupportedError
+from ..fixed import NotProvable
+from ..ir.graph import Graph, Op
 from ..isa.instructions import Ordered
-from .accumulators import cycles_alone
 from .aliases import Aliases, find_aliases
 from .alloc import Needs
-from .array_mapping import concat_columns, conv_columns, conv_scales
-from .array_task import array_tasks, geometry
-from .certificate import SumBounds, certify
 from .constant_memories import ConstantMemories
-from .copy_task import lower_copy
-from .depthwise_task import depthwise_lanes, depthwise_tasks, possible
 from .heuristics import ALL, Heuristics
-from .matmul_task import lower_matmul
+from .lowering_context import LoweringContext
+from .operations import specification
 from .refusals import TooLargeError, UnmappedError
 from .task import MakeTasks, TileTask, Tiling
-from .tiling import coarsest
-from .vector_task import lower_vector
+
+CALIBRATE = (
+    "the ratio is input scale / output scale: calibrate again, or give the operands and the result "
+    "scales that are nearer to each other"
+)
+"""What to do about constants that cannot be proved."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +48,13 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     aliases = find_aliases(graph, config)
     images = ConstantMemories(config)
-    ranges = graph.ranges()
+    context = LoweringContext(graph, config, aliases, graph.ranges(), images, use)
     ops: dict[str, MakeTasks] = {}
     blockers: list[UnsupportedError] = []
 
-    def one(op: Op) -> MakeTasks:
-        match op:
-            case Conv():
-                x = graph.tensors[op.inputs[0]]
-                sums = certify(op, x.zero_point, ranges[x.name])
-                return _conv(op, graph, sums, images, config, use)
-            case Concat():
-                copies = concat_columns(op, graph, aliases.copied, images, config)
-                return lambda tiling: array_tasks(geometry(op, graph), copies, tiling, config)
-            case Reshape():
-                return lambda tiling: []
-            case Copy():
-                return lower_copy(op, graph, images, config)
-            case MatMul():
-                return lower_matmul(op, graph, images, config)
-            case Add() | Mul() | Table() | MaxPool() | AveragePool():
-                return lower_vector(op, graph, images, config)
-            case _:
-                assert_never(op)
-
     for op in graph.ops:
         try:
-            ops[op.name] = one(op)
+            ops[op.name] = _lowered(op, context)
             _check_fields(op, ops[op.name](Tiling((0, graph.tensors[op.output].height))), config)
         except UnsupportedError as error:
             error.operation = op.name
@@ -87,29 +66,12 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
     return LoweredGraph(graph, config, aliases, images, ops, use)
 
 
-def _conv(
-    op: Conv, graph: Graph, sums: SumBounds, images: ConstantMemories, config: HwConfig, use: Heuristics
-) -> MakeTasks:
-    """A convolution on the array, or on the depthwise unit where that takes fewer cycles."""
-    g, channels = geometry(op, graph), conv_scales(op, graph, sums)
-
-    def on_array(images: ConstantMemories) -> MakeTasks:
-        columns = conv_columns(op, graph, sums, channels, images, config)
-        return lambda tiling: array_tasks(g, columns, tiling, config)
-
-    def on_depthwise(images: ConstantMemories) -> MakeTasks:
-        lanes = depthwise_lanes(op, graph, channels, images, config)
-        return lambda tiling: depthwise_tasks(g, lanes, tiling, config)
-
-    if not possible(op, graph, config) or not sums.fits(len(op.weight), config.sum_bits):
-        return on_array(images)
-    if not use.fewest_cycles_unit:
-        return on_depthwise(images)
-
-    def cycles(way: Callable[[ConstantMemories], MakeTasks]) -> int:
-        return cycles_alone(way(ConstantMemories(config))(coarsest(op, graph, config)), config)
-
-    return min((on_depthwise, on_array), key=cycles)(images)
+def _lowered(op: Op, context: LoweringContext) -> MakeTasks:
+    """`UnsupportedError` E4304 if no constant can be proved equal to the definition."""
+    try:
+        return specification(op).lower(context)
+    except NotProvable as error:
+        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
 
 
 FROM_TILING = {"oh_n", "ow_n"}

@@ -12,24 +12,19 @@ One instruction per group of lanes, for a group keeps its lanes' multipliers for
 import dataclasses
 
 from ..config import HwConfig
-from ..errors import UnsupportedError
-from ..fixed import NotProvable, scale_for_dot
-from ..ir.graph import Graph, MatMul, Tensor
-from ..isa.instructions import Vector, VectorOp
-from .constant_memories import ConstantMemories
+from ..fixed import scale_for_dot
+from ..ir.graph import MatMul, Tensor
+from ..isa.instructions import ADDRESS, Vector, VectorOp
+from .lowering_context import LoweringContext
 from .task import MakeTasks, TileTask, VectorStep, WordRegion
-from .vector_task import ADDRESS, CALIBRATE, Span, boxes, even_blocks
+from .vector_task import Span, boxes, even_blocks
 
 
-def lower_matmul(op: MatMul, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
-    """The tasks of a MatMul; `UnsupportedError` E4304 if a sum may exceed 25 bits or no constant equals the scale."""
-    a, b = (graph.tensors[name] for name in op.inputs)
-    y = graph.tensors[op.output]
+def lower_matmul(op: MatMul, context: LoweringContext) -> MakeTasks:
+    """The tasks of a MatMul; `NotProvable` if a sum may exceed 25 bits or no constant equals the scale."""
+    (a, b), y, config = context.graph.operands(op), context.graph.tensors[op.output], context.config
     count = a.height if op.transposed_a else a.width
-    try:
-        scale = scale_for_dot(op.multiplier, count, a.zero_point, b.zero_point)
-    except NotProvable as error:
-        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
+    scale = scale_for_dot(op.multiplier, count, a.zero_point, b.zero_point)
     template = Vector(
         op=VectorOp.DOT,
         ow_n=y.width,
@@ -45,7 +40,7 @@ def lower_matmul(op: MatMul, graph: Graph, images: ConstantMemories, config: HwC
         o_cb=y.height * y.width & ADDRESS,
         o_oh=y.width,
         o_ow=1,
-        param_base=images.scalar(op.name, scale),
+        param_base=context.images.scalar(op.name, scale),
         za=a.zero_point,
         zb=b.zero_point,
         zy=y.zero_point,

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
-from ..ir.graph import Conv, Graph, Op, Port
+from ..ir.graph import Graph, Op, Port
 from ..isa.units import Unit
 from ..program.input_regions import latency_of, require_regions, travelling_words
 from ..program.model import DeviceProgram, Entry, Layer, runs_of
@@ -213,10 +213,8 @@ def executed(lowered: LoweredGraph, op: Op) -> int:
     Of a convolution, those of channels that are streamed: a set of columns leaves out input channels at either end that
     meet only weights of 0, and output channels that are constant have no weights.
     """
-    if isinstance(op, Conv):
-        out = lowered.graph.tensors[op.output]
-        return lowered.images.multiplied[op.name] * out.height * out.width
-    return lowered.graph.macs_of(op)
+    streamed, out = lowered.images.multiplied.get(op.name), lowered.graph.tensors[op.output]
+    return lowered.graph.macs_of(op) if streamed is None else streamed * out.height * out.width
 
 
 def layers(lowered: LoweredGraph, candidate: ScheduledCandidate, model: Graph | None = None) -> list[Layer]:

@@ -3,14 +3,14 @@
 from collections import Counter
 from math import prod
 
-from ..ir.graph import Graph, Op, Table
+from ..ir.graph import Graph, Op
 from .rewrite import same_operand
 
 
 def tables_of(graph: Graph) -> dict[int, bytes]:
     """The 256 entries of each operation that reads a table, by its index; equal entries are one table."""
     ops = same_operand(graph).ops
-    return {index: op.table.tobytes() for index, op in enumerate(ops) if isinstance(op, Table)}
+    return {index: op.table.tobytes() for index, op in enumerate(ops) if op.table.size}
 
 
 def over_table_limit(graph: Graph, count: int) -> list[Op]:

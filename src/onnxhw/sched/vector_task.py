@@ -6,15 +6,15 @@ from itertools import product
 
 from .. import fixed
 from ..config import HwConfig
-from ..errors import UnsupportedError, assert_never
-from ..ir.graph import Add, AveragePool, Graph, MaxPool, Mul, Pool, Table, Tensor
+from ..errors import UnsupportedError
+from ..ir.graph import Add, AveragePool, MaxPool, Mul, Op, Pool, Table, Tensor
 from ..ir.windows import Window
-from ..isa.instructions import Vector, VectorOp
+from ..isa.instructions import ADDRESS, Vector, VectorOp
 from .aliases import block_count
 from .constant_memories import ConstantMemories
+from .lowering_context import LoweringContext
 from .task import MakeTasks, TileTask, Tiling, VectorStep, WordRegion, window_region
 
-ADDRESS = 0xFFFF
 Span = tuple[int, int]
 
 
@@ -27,67 +27,65 @@ class OutputTile:
     template: Vector
 
 
-CALIBRATE = (
-    "the ratio is input scale / output scale: calibrate again, or give the operands and the result "
-    "scales that are nearer to each other"
-)
-"""What to do about constants that cannot be proved."""
-
 add_scale = lru_cache(maxsize=256)(fixed.scale_for_add)
 average_scale = lru_cache(maxsize=256)(fixed.scale_for_average)
 
 
-VectorOperation = Add | Mul | Table | MaxPool | AveragePool
-"""Operations that `lower_vector` takes."""
+def lower_add(op: Add, context: LoweringContext) -> MakeTasks:
+    """The tasks of an Add; `NotProvable` if no constant equals its ratios."""
+    (a, b), y = context.graph.operands(op), context.graph.tensors[op.output]
+    scale, exact = add_scale(op.ratio_a, op.ratio_b, a.zero_point, b.zero_point, op.lo, op.hi, y.zero_point)
+    return _pair(op, VectorOp.ADD, scale, exact, a, b, context)
 
 
-def lower_vector(op: VectorOperation, graph: Graph, images: ConstantMemories, config: HwConfig) -> MakeTasks:
-    """Find the constants of a vector operation; `UnsupportedError` E4304 if they cannot be proved."""
-    x, *others = graph.operands(op)
-    y = graph.tensors[op.output]
-    other = others[0] if others else None
-    if isinstance(op, Mul) and other and x.shape != y.shape:
-        x, other = other, x
-    try:
-        parts = _parts(op, x, other, y, images)
-    except fixed.NotProvable as error:
-        raise UnsupportedError("E4304", str(error), where=op.where, hint=CALIBRATE) from error
-    return lambda tiling: _tasks(op.name, parts, op.window, x, other, y, tiling, config)
+def lower_mul(op: Mul, context: LoweringContext) -> MakeTasks:
+    """The tasks of a Mul; `NotProvable` if no constant equals its ratio."""
+    (a, b), y = context.graph.operands(op), context.graph.tensors[op.output]
+    a, b = (a, b) if a.shape == y.shape else (b, a)
+    return _pair(op, VectorOp.MUL, fixed.scale_for_multiply(op.ratio), True, a, b, context)
 
 
-def _parts(
-    op: VectorOperation, x: Tensor, other: Tensor | None, y: Tensor, images: ConstantMemories
-) -> list[OutputTile]:
-    """The instructions' templates with their constants."""
-    match op:
-        case Add() | Mul():
-            assert other
-            template = _pair(op, x, other, y, images)
-        case Table():
-            table = images.table(op.table)
-            template = _plain(op.name, VectorOp.SUM, images).but(use_table=1, table_index=table & 15)
-        case MaxPool():
-            _check_windows(op, x)
-            template = _plain(op.name, VectorOp.MAX, images)
-        case AveragePool():
-            return _average_parts(op, x, y, images)
-        case _:
-            assert_never(op)
-    return [OutputTile((0, y.height), (0, y.width), template)]
+def lower_table(op: Table, context: LoweringContext) -> MakeTasks:
+    """The tasks of a Table."""
+    table = context.images.table(op.table)
+    return _everywhere(op, _plain(op, VectorOp.SUM, context).but(use_table=1, table_index=table & 15), context)
 
 
-def _plain(layer: str, op: VectorOp, images: ConstantMemories) -> Vector:
-    return Vector(op=op, exact=1, param_base=images.scalar(layer, fixed.ONE))
+def lower_max_pool(op: MaxPool, context: LoweringContext) -> MakeTasks:
+    """The tasks of a MaxPool; `UnsupportedError` E4306 if a window may lie in the padding altogether."""
+    _check_windows(op, context)
+    return _everywhere(op, _plain(op, VectorOp.MAX, context), context)
 
 
-def _pair(op: Add | Mul, a: Tensor, b: Tensor, y: Tensor, images: ConstantMemories) -> Vector:
-    kind, za, zb, zy = VectorOp.MUL, a.zero_point, b.zero_point, y.zero_point
-    if isinstance(op, Add):
-        kind, (scale, exact) = VectorOp.ADD, add_scale(op.ratio_a, op.ratio_b, za, zb, op.lo, op.hi, zy)
-    else:
-        scale, exact = fixed.scale_for_multiply(op.ratio), True
-    base = images.scalar(op.name, scale)
-    return Vector(op=kind, exact=int(exact), param_base=base, za=za, zb=zb, zy=zy, lo=op.lo, hi=op.hi)
+def lower_average_pool(op: AveragePool, context: LoweringContext) -> MakeTasks:
+    """The tasks of an AveragePool; `UnsupportedError` as of a MaxPool, `NotProvable` if no constant equals a ratio."""
+    _check_windows(op, context)
+    (x,), y = context.graph.operands(op), context.graph.tensors[op.output]
+    parts = _average_parts(op, x, y, context.images)
+    return lambda tiling: _tasks(op.name, parts, op.window, x, None, y, tiling, context.config)
+
+
+def _plain(op: Op, kind: VectorOp, context: LoweringContext) -> Vector:
+    return Vector(op=kind, exact=1, param_base=context.images.scalar(op.name, fixed.ONE))
+
+
+def _pair(
+    op: Add | Mul, kind: VectorOp, scale: fixed.Scale, exact: bool, a: Tensor, b: Tensor, context: LoweringContext
+) -> MakeTasks:
+    base, zy = context.images.scalar(op.name, scale), context.graph.tensors[op.output].zero_point
+    template = Vector(
+        op=kind, exact=int(exact), param_base=base, za=a.zero_point, zb=b.zero_point, zy=zy, lo=op.lo, hi=op.hi
+    )
+    return _everywhere(op, template, context, a, b)
+
+
+def _everywhere(
+    op: Op, template: Vector, context: LoweringContext, a: Tensor | None = None, b: Tensor | None = None
+) -> MakeTasks:
+    """The tasks of one template for the whole result."""
+    x, y = a or context.graph.tensors[op.inputs[0]], context.graph.tensors[op.output]
+    parts = [OutputTile((0, y.height), (0, y.width), template)]
+    return lambda tiling: _tasks(op.name, parts, op.window, x, b, y, tiling, context.config)
 
 
 def _inside(window: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span, int]]:
@@ -104,7 +102,8 @@ def _inside(window: Window, x: Tensor, y: Tensor, axis: int) -> list[tuple[Span,
     return found
 
 
-def _check_windows(op: Pool, x: Tensor) -> None:
+def _check_windows(op: Pool, context: LoweringContext) -> None:
+    x = context.graph.tensors[op.inputs[0]]
     if not op.window.always_inside((x.height, x.width)):
         hint = "pads must be smaller than the kernel: export the node with less padding"
         raise UnsupportedError("E4306", "a window lies in the padding altogether", where=op.where, hint=hint)
@@ -112,7 +111,6 @@ def _check_windows(op: Pool, x: Tensor) -> None:
 
 def _average_parts(op: AveragePool, x: Tensor, y: Tensor, images: ConstantMemories) -> list[OutputTile]:
     """Regions of equal divisor; without padding, or if the padding counts, there is one."""
-    _check_windows(op, x)
     whole = op.kernel[0] * op.kernel[1]
     if op.count_pad:
         regions = [((0, y.height), (0, y.width), whole)]

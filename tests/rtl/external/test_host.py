@@ -60,7 +60,7 @@ async def tick(ctx, design, memory):
         value >>= width
     pins = SdramPins(*levels)
     design.trace.append(pins)
-    ctx.set(design.harness.pads.dq_i, memory.step(pins)[0])
+    ctx.set(design.harness.pads.memory.dq_i, memory.step(pins)[0])
     await ctx.tick()
 
 

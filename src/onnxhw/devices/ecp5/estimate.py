@@ -10,7 +10,7 @@ from ...config import WINDOW, HwConfig, bits_for
 from ...isa.memory import param_shape
 from ...isa.timing import MULTIPLY, weight_hops, weight_skew
 from ...isa.units import Unit, ucode_words, units_of
-from ...rtl.kernel_window import SHORT, SHORT_UCODE
+from ...rtl.kernel_window import SHORT
 from ...rtl.weight_blocks import blocks, tail
 from ..family import Estimate
 from . import block_ram
@@ -40,7 +40,7 @@ def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
         "tables": (config.lanes, (8, config.tables * 256, 8)),
         **{
             f"{unit} microcode": (1, (32, ucode_words(config, unit), 32)) for unit in units_of(config)
-            if unit != Unit.DEPTHWISE or config.depthwise_ucode > SHORT_UCODE
+            if not unit.in_luts(config)
         },
     }
 
@@ -154,7 +154,7 @@ def depthwise_counted(config: HwConfig) -> tuple[int, int, int]:
     row = config.cols * config.acc_bits  # the choice of what the vector unit drains
     shapes = ((16 * lanes, config.depthwise), (sums, config.window_depth))
     short = sum(_distributed(width, depth) for width, depth in shapes if depth <= SHORT)
-    short += _distributed(32, config.depthwise_ucode) if config.depthwise_ucode <= SHORT_UCODE else 0
+    short += _distributed(32, config.depthwise_ucode) if Unit.DEPTHWISE.in_luts(config) else 0
     own_lut, own_ff = DEPTHWISE_UNIT
     lut = additions * lanes + short + 2 * sums + sums + 2 * word + own_lut
     return lut, registers * lanes + weights + window + 2 * sums + row + word + own_ff, taps * lanes

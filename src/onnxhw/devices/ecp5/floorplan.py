@@ -14,7 +14,7 @@ from ...config import HwConfig
 from ...isa.fields import WORD_BITS
 from ...isa.memory import PARAM_BITS, param_shape
 from ...isa.units import Unit, ucode_words
-from ...rtl.kernel_window import SHORT, SHORT_UCODE
+from ...rtl.kernel_window import SHORT
 from ...rtl.weight_blocks import blocks, tail
 from . import block_ram
 
@@ -214,8 +214,7 @@ def _tiles(width: int, depth: int, granularity: int) -> int:
 
 def _ucode_words(config: HwConfig, unit: Unit) -> int:
     """Words of a unit's microcode that lie in block RAMs."""
-    words = ucode_words(config, unit)
-    return 0 if unit == Unit.DEPTHWISE and words <= SHORT_UCODE else words
+    return 0 if unit.in_luts(config) else ucode_words(config, unit)
 
 
 def _served(config: HwConfig) -> list[str]:

@@ -123,7 +123,7 @@ def act_words(dut: Any, depth: int, size: int, addresses: npt.NDArray[Any]) -> n
     """Words of activation memory, read in place, uint8 ``[n, size]``."""
     out = np.zeros((len(addresses), size), np.uint8)
     for i, address in enumerate(addresses.tolist()):
-        bank = getattr(dut.act, f"bank_{address // depth}")
+        bank = dut.act[f"bank_{address // depth}"]
         word = known(bank.memory[address % depth], f"activation word {address}")
         out[i] = np.frombuffer(word.to_bytes(size, "little"), np.uint8)
     return out

@@ -72,8 +72,8 @@ class WithoutReset(Elaboratable):
 
 
 def ports_of(component: wiring.Component) -> list[Signal]:
-    """The signals of a component's members, which must be plain (no nested interfaces)."""
-    return [getattr(component, name) for name in component.signature.members]
+    """The signals of a component's members, and of theirs."""
+    return [port for _, _, port in component.signature.flatten(component)]
 
 
 def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:

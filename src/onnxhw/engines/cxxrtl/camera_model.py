@@ -19,7 +19,7 @@ from ...isa.camera import SETTINGS, CameraSettings
 from ...isa.ov7670 import DEVICE, FIRST_LINE, LINE_BYTES, LINES, REGISTERS, VSYNC_LINES, XCLK_LEAST
 from ...program.camera import Frame
 from ...program.model import Entry
-from .build import Progress, build, elaborate
+from .build import Progress, build, elaborate, ports_of
 from .core_model import core_library
 from .design import CHUNK, MEMORY, Design
 from .rtl_device import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
@@ -44,8 +44,7 @@ def camera_libraries(
 
         hole = BlackBox()
         device = CameraDevice(config, clock_hz=clock_hz, baud=baud, core=hole, sccb_hz=sccb_hz)
-        ports = [getattr(device, name) for name in device.signature.members]
-        return elaborate(device, [*ports, *hole.signals.values()])
+        return elaborate(device, [*ports_of(device), *hole.signals.values()])
 
     parts = {
         "design": "device with a camera around its core",

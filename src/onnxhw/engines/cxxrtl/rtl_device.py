@@ -19,7 +19,7 @@ from ...closeable import Closeable
 from ...config import HwConfig
 from ...errors import InternalError
 from ...external import ExternalMemory
-from .build import Progress, build, elaborate
+from .build import Progress, build, elaborate, ports_of
 from .core_model import core_library
 from .design import CHUNK, Design
 from .sdram_model import SdramNumbers
@@ -86,8 +86,7 @@ def device_libraries(
 
         hole = BlackBox()
         device = with_pads(LinkedCore(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
-        ports = [getattr(device, name) for name in device.signature.members]
-        return elaborate(device, [*ports, *hole.signals.values()])
+        return elaborate(device, [*ports_of(device), *hole.signals.values()])
 
     parts = {
         "design": "device around its core",

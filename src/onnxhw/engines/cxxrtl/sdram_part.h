@@ -20,8 +20,8 @@ struct sdram_part {
 			return;
 		memory.reset(new sdram(*numbers));
 		for (int i = 0; i < 10; i++)
-			out[i] = onnxhw_item(sim, (std::string("external_") + names[i]).c_str())->curr;
-		dq = onnxhw_item(sim, "external_dq_i")->next;
+			out[i] = onnxhw_item(sim, (std::string("external__") + names[i]).c_str())->curr;
+		dq = onnxhw_item(sim, "external__dq_i")->next;
 	}
 
 	// In a cycle whose outputs are there, before its clock edge.

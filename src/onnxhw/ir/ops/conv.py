@@ -2,14 +2,20 @@
 
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import fixed
 from ...fixed import Ints
+from ..channels import VARIES, Mask, Order, spans_padding
 from ..operation import Array8, Clamped, Tensor
-from ..windows import Window
+from ..windows import Pads, Window, joined_pads
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 INT8, INT32, FLOAT32 = np.dtype(np.int8), np.dtype(np.int32), np.dtype(np.float32)
 """Types, as arrays have them: quicker to compare."""
@@ -31,7 +37,7 @@ class Conv(Clamped):
     multiplier: npt.NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pads: Pads = (0, 0, 0, 0)
     groups: int = 1
     lo: int = -128
     hi: int = 127
@@ -41,9 +47,28 @@ class Conv(Clamped):
         return Window((self.weight.shape[2], self.weight.shape[3]), self.strides, self.dilations, self.pads)
 
     @property
+    def taps(self) -> int:
+        return prod(self.window.kernel)
+
+    @property
     def channelwise(self) -> bool:
         """Depthwise, one output channel for each input channel."""
         return self.weight.shape[:2] == (self.groups, 1)
+
+    @property
+    def any_order(self) -> bool:
+        """Without groups."""
+        return self.groups == 1
+
+    @property
+    def tiles(self) -> "tuple[PackedTile, ...]":
+        """How the operand is read, if it is packed."""
+        return ()
+
+    @property
+    def pitch(self) -> tuple[int, int]:
+        """Bytes from one position to the next, if it is packed."""
+        return 0, 0
 
     def streamed(self) -> npt.NDArray[np.bool_]:
         """Of each input channel as the array streams it, whether it has elements of the model."""
@@ -73,6 +98,55 @@ class Conv(Clamped):
     def macs(self, inputs: list[Tensor], y: Tensor) -> int:
         """Padding included."""
         return int(self.weight.size) * y.height * y.width
+
+    def least_macs(self, inputs: list[Tensor], y: Tensor) -> int:
+        """Those of weights other than 0."""
+        return int(np.count_nonzero(self.weight)) * y.height * y.width
+
+    def constant_channels(self, known: list[Ints], inputs: list[Tensor], y: Tensor) -> Ints:
+        """Constant where weights meet no channel that varies and, at taps that padding can reach, none but zero
+        points."""
+        (x,), (values,) = inputs, known
+        outputs, depth = self.weight.shape[:2]
+        values = values[np.arange(outputs)[:, None] // (outputs // self.groups) * depth + np.arange(depth)]
+        centred = np.where(values == VARIES, 0, values - x.zero_point)
+        met = self.weight.any(axis=(2, 3))
+        cut = self.weight[:, :, self._spans_padding(x)].any(axis=2)
+        varies = ((values == VARIES) & met | (centred != 0) & cut).any(1)
+        sums = self.bias + (self.weight.astype(np.int64).sum(axis=(2, 3)) * centred).sum(1)
+        return np.where(varies, VARIES, fixed.requantize(sums, self.multiplier, y.zero_point, self.lo, self.hi))
+
+    def restore_channels(self, known: list[Ints], inputs: list[Tensor], drop: list[Mask], y: Mask) -> None:
+        """Inputs go if the outputs that stay can have them in their bias; with groups, whole groups go or stay."""
+        (x,), (mine,) = inputs, drop
+        if self.groups == 1:
+            cut = self.weight[~y][:, :, self._spans_padding(x)].any(axis=(0, 2))
+            mine &= ~cut | (known[0] == x.zero_point)
+            return
+        gone = mine.reshape(self.groups, -1).all(1) & y.reshape(self.groups, -1).all(1)
+        mine &= np.repeat(gone, len(mine) // self.groups)
+        y &= np.repeat(gone, len(y) // self.groups)
+
+    def select(self, known: list[Ints], inputs: list[Tensor], orders: list[Order], y: Order) -> "Self | None":
+        """None if a bias would leave int32."""
+        weight, bias = self.weight[y], self.bias[y].astype(np.int64)
+        if self.groups == 1:
+            centred = known[0] - inputs[0].zero_point
+            centred[orders[0]] = 0
+            bias = bias + weight.astype(np.int64).sum(axis=(2, 3)) @ centred
+            weight = weight[:, orders[0]]
+        if np.abs(bias).max() >= 1 << 31:
+            return None
+        groups = self.groups if self.groups == 1 else self.groups * len(weight) // len(self.weight)
+        scales = self.multiplier[y]
+        return replace(self, weight=weight, bias=bias.astype(np.int32), multiplier=scales, groups=groups)
+
+    def padded(self, pads: Pads) -> "Self | None":
+        joined = joined_pads(pads, self.pads)
+        return joined and replace(self, pads=joined)
+
+    def _spans_padding(self, x: Tensor) -> Mask:
+        return spans_padding(self.window, (x.height, x.width))
 
 
 @dataclass(frozen=True)

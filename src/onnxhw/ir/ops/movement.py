@@ -9,7 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...fixed import Ints
+from ..channels import Mask, agree, constant_planes
 from ..operation import Array8, Interval, Operation, Tensor, hull
+from ..windows import Pads
 
 
 class Movement(Operation):
@@ -21,8 +23,21 @@ class Movement(Operation):
         return hull(inputs)
 
 
+class Joining(Movement):
+    """The elements of the operands, one operand after the other."""
+
+    joins = True
+
+    def constant_channels(self, known: list[Ints], inputs: list[Tensor], y: Tensor) -> Ints:
+        elements = [np.repeat(values, x.height * x.width) for values, x in zip(known, inputs, strict=True)]
+        return constant_planes(np.concatenate(elements).reshape(y.channels, -1))
+
+    def restore_channels(self, known: list[Ints], inputs: list[Tensor], drop: list[Mask], y: Mask) -> None:
+        agree(drop, [x.height * x.width for x in inputs], y)
+
+
 @dataclass(frozen=True)
-class Concat(Movement):
+class Concat(Joining):
     """Concatenation along the channels; all inputs have the output's scale and zero point."""
 
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
@@ -37,7 +52,7 @@ class Concat(Movement):
 
 
 @dataclass(frozen=True)
-class Reshape(Movement):
+class Reshape(Joining):
     """Same elements in ONNX (C, H, W) order under another shape; free when a layout exists for it."""
 
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
@@ -109,6 +124,27 @@ class Copy(Movement):
 
     def range(self, inputs: Sequence[Interval]) -> Interval:
         return hull([*inputs, (self.fill, self.fill)])
+
+    def padding(self, inputs: list[Tensor], y: Tensor) -> Pads | None:
+        if len(inputs) != 1 or len(self.pieces) != 1:
+            return None
+        (x,), (piece,) = inputs, self.pieces
+        row, col = divmod(piece.start, x.width)
+        stepped = piece.rows > 1 and (piece.row != x.width or piece.dy != 1)
+        if stepped or (piece.cols > 1 and (piece.col != 1 or piece.dx != 1)):
+            return None
+        before = (piece.y, piece.x), (row, col)
+        after = (
+            (y.height - piece.y - piece.rows, y.width - piece.x - piece.cols),
+            (x.height - row - piece.rows, x.width - col - piece.cols),
+        )
+        sides = [(added[axis], cut[axis]) for added, cut in (before, after) for axis in (0, 1)]
+        if any(cut < 0 or (added and cut) for added, cut in sides):
+            return None
+        if any(added for added, _ in sides) and self.fill != x.zero_point:
+            return None
+        top, left, bottom, right = (added - cut for added, cut in sides)
+        return top, left, bottom, right
 
 
 @lru_cache(maxsize=1024)

@@ -1,15 +1,20 @@
 """`MaxPool` and `AveragePool`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import fixed
 from ...fixed import INT8_MIN, Ints
 from ..operation import Array8, Clamped, Interval, Operation, Tensor, centred, hull
-from ..windows import Window
+from ..windows import Pads, Window, joined_pads
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 
 @dataclass(frozen=True)
@@ -19,13 +24,22 @@ class Pool(Operation):
     kernel: tuple[int, int] = (1, 1)
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pads: Pads = (0, 0, 0, 0)
 
     channelwise = True
 
     @property
     def window(self) -> Window:
         return Window(self.kernel, self.strides, self.dilations, self.pads)
+
+    @property
+    def taps(self) -> int:
+        return prod(self.kernel)
+
+    def padded(self, pads: Pads) -> "Self | None":
+        """Only what is cut: a pool's own padding is left out of its windows, what an operand brings is not."""
+        joined = joined_pads(pads, self.pads) if max(pads) <= 0 else None
+        return joined and replace(self, pads=joined)
 
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
         self.require_count(inputs, 1)

@@ -13,13 +13,13 @@ from .countdown import Countdown
 from .segments import Segments, request_shape
 
 
-def pins(external: ExternalMemory) -> dict[str, Any]:
+def pins(external: ExternalMemory) -> wiring.Signature:
     """The memory's pins as the controller drives and sees them: high is active; its registers are before the pads'."""
-    return {
+    return wiring.Signature({
         "cke": Out(1), "cs": Out(1), "ras": Out(1), "cas": Out(1), "we": Out(1), "dqm": Out(external.data_bits // 8),
         "ba": Out(external.bank_bits), "a": Out(external.address_pins), "dq_o": Out(external.data_bits),
         "dq_oe": Out(1), "dq_i": In(external.data_bits),
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def host_shape(external: ExternalMemory) -> data.StructLayout:
@@ -41,7 +41,7 @@ class Controller(wiring.Component):
     start : In(1), one cycle asks for the sequence that a run begins with; `started`: Out(1), one cycle after it.
     clear : In(1), requests are forgotten, but for the column of this cycle and words that are being read.
     initialised : Out(1).
-    cke, cs, ... : see `pins`.
+    memory : see `pins`.
     """
 
     def __init__(self, external: ExternalMemory) -> None:
@@ -52,7 +52,7 @@ class Controller(wiring.Component):
             "host": In(stream.Signature(host_shape(external))), "host_w_data": In(external.data_bits),
             "host_w_next": Out(1), "host_r_valid": Out(1),
             "running": In(1), "clear": In(1), "start": In(1), "started": Out(1), "initialised": Out(1),
-            **pins(external),
+            "memory": Out(pins(external)),
         })  # fmt: skip
 
     def elaborate(self, platform: Any) -> Module:
@@ -210,27 +210,27 @@ class Controller(wiring.Component):
 
     def _give(self, m: Module, banks: Banks) -> None:
         """The command of this cycle: the output registers, and when its data comes."""
-        external, op = self.external, self._op
+        external, op, memory = self.external, self._op, self.memory
         m.d.comb += [
             banks.host_read.eq((op == SdramCommand.READ) & self._of_host),
             self.w_next.eq((op == SdramCommand.WRITE) & ~self._of_host),
             self.host_w_next.eq((op == SdramCommand.WRITE) & self._of_host),
         ]
         m.d.sync += [
-            self.cke.eq(1),
-            self.cs.eq(1),
-            Cat(self.we, self.cas, self.ras).eq(op),
-            self.ba.eq(self._bank),
-            self.a.eq(self._address),
-            self.dqm.eq(Mux(self.initialised, 0, Const(-1, len(self.dqm)))),
-            self.dq_o.eq(Mux(self._of_host, self.host_w_data, self.w_data)),
-            self.dq_oe.eq(op == SdramCommand.WRITE),
+            memory.cke.eq(1),
+            memory.cs.eq(1),
+            Cat(memory.we, memory.cas, memory.ras).eq(op),
+            memory.ba.eq(self._bank),
+            memory.a.eq(self._address),
+            memory.dqm.eq(Mux(self.initialised, 0, Const(-1, len(memory.dqm)))),
+            memory.dq_o.eq(Mux(self._of_host, self.host_w_data, self.w_data)),
+            memory.dq_oe.eq(op == SdramCommand.WRITE),
         ]
         reads = Signal(external.read_latency)
         of_host = Signal(external.read_latency)
         m.d.sync += [reads.eq(Cat(op == SdramCommand.READ, reads)), of_host.eq(Cat(self._of_host, of_host))]
         m.d.comb += [
-            self.r_data.eq(self.dq_i),
+            self.r_data.eq(memory.dq_i),
             self.r_valid.eq(reads[-1] & ~of_host[-1]),
             self.host_r_valid.eq(reads[-1] & of_host[-1]),
         ]

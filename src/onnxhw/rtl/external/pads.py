@@ -4,10 +4,11 @@ from typing import Any
 
 from amaranth import Module
 from amaranth.lib import io, wiring
-from amaranth.lib.wiring import Out
+from amaranth.lib.wiring import In, Out
 
 from ...external import ExternalMemory
 from ..cells import BidirectionalPads
+from ..ports import by_name
 from .controller import pins
 
 NAMES = {"cke": "clk_en", "cs": "cs", "ras": "ras", "cas": "cas", "we": "we", "dqm": "dqm", "ba": "ba", "a": "a"}
@@ -16,17 +17,16 @@ are tied on the board (clock enable, chip select, data masks)."""
 
 
 class SimulatedPads(wiring.Component):
-    """Pads for simulation: members `pins` towards the memory, and ``inner_...`` towards the controller."""
+    """Pads for simulation: `pins` towards the `memory`, and those of the controller, which are `inner`."""
 
     def __init__(self, external: ExternalMemory) -> None:
-        outer = pins(external)
-        super().__init__({**outer, **{f"inner_{name}": member.flip() for name, member in outer.items()}})
+        super().__init__({"memory": Out(pins(external)), "inner": In(pins(external))})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        for name in (*NAMES, "dq_o", "dq_oe"):
-            m.d.sync += getattr(self, name).eq(getattr(self, f"inner_{name}"))
-        m.d.sync += self.inner_dq_i.eq(self.dq_i)
+        inner, memory = by_name(self.inner), by_name(self.memory)
+        m.d.sync += [memory[name].eq(inner[name]) for name in memory if name != "dq_i"]
+        m.d.sync += self.inner.dq_i.eq(self.memory.dq_i)
         return m
 
 
@@ -34,22 +34,19 @@ class DeviceWithPads(wiring.Component):
     """A device whose external memory's pins have the registers of a board's pads; its other members as they are."""
 
     def __init__(self, device: Any, external: ExternalMemory) -> None:
-        self.device, self.external = device, external
+        self.device, self.memory = device, external
         super().__init__(dict(device.signature.members))
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.device = self.device
-        m.submodules.pads = pads = SimulatedPads(self.external)
-        memory = pins(self.external)
+        m.submodules.pads = pads = SimulatedPads(self.memory)
+        wiring.connect(m, self.device.external, pads.inner)
+        wiring.connect(m, pads.memory, wiring.flipped(self.external))
+        mine, its = by_name(self), by_name(self.device)
         for name, member in self.signature.members.items():
-            mine, inner, pin = getattr(self, name), getattr(self.device, name), name.removeprefix("external_")
-            if name == pin or pin not in memory:
-                m.d.comb += mine.eq(inner) if member.flow == Out else inner.eq(mine)
-                continue
-            outside, inside = getattr(pads, pin), getattr(pads, f"inner_{pin}")
-            chain = (mine, outside, inside, inner) if member.flow == Out else (inner, inside, outside, mine)
-            m.d.comb += [chain[0].eq(chain[1]), chain[2].eq(chain[3])]
+            if member.is_port:
+                m.d.comb += mine[name].eq(its[name]) if member.flow == Out else its[name].eq(mine[name])
         return m
 
 
@@ -67,21 +64,22 @@ class BoardPads(wiring.Component):
     """
 
     def __init__(self, external: ExternalMemory, resource: str) -> None:
-        self.external, self.resource = external, resource
-        super().__init__({f"inner_{name}": member.flip() for name, member in pins(external).items()})
+        self.resource = resource
+        super().__init__({"inner": In(pins(external))})
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         raw = platform.request(self.resource, 0, dir=self._undirected(platform))
         m.submodules.clock = clock = io.DDRBuffer("o", raw.clk)
         m.d.comb += [clock.o[0].eq(0), clock.o[1].eq(1)]
+        inner = by_name(self.inner)
         for name, called in NAMES.items():
             if hasattr(raw, called):
-                port, value = getattr(raw, called), getattr(self, f"inner_{name}")
+                port, value = getattr(raw, called), inner[name]
                 m.submodules[f"pad_{name}"] = buffer = io.FFBuffer("o", port)
                 m.d.comb += buffer.o.eq(value[: len(port)])
         m.submodules.pad_dq = data = BidirectionalPads(raw.dq)
-        m.d.comb += [data.o.eq(self.inner_dq_o), data.oe.eq(self.inner_dq_oe), self.inner_dq_i.eq(data.i)]
+        m.d.comb += [data.o.eq(self.inner.dq_o), data.oe.eq(self.inner.dq_oe), self.inner.dq_i.eq(data.i)]
         return m
 
     def _undirected(self, platform: Any) -> dict[str, str]:

@@ -115,8 +115,8 @@ class CameraDevice(wiring.Component):
             session.baked.eq(baked), autorun.start.eq(session.start), autorun.running.eq(core.running),
             autorun.loaded.eq(baked), autorun.granted.eq(1), core.host_wstrb.eq(0xF),
         ]  # fmt: skip
-        for name in ("space", "addr", "wdata", "we", "re"):
-            m.d.comb += getattr(core, f"host_{name}").eq(getattr(session, f"host_{name}"))
+        given = ("host_space", "host_addr", "host_wdata", "host_we", "host_re")
+        m.d.comb += [getattr(core, name).eq(getattr(session, name)) for name in given]
         with m.If(autorun.we):
             m.d.comb += [core.host_space.eq(autorun.space), core.host_addr.eq(autorun.addr), core.host_we.eq(1)]
             m.d.comb += core.host_wdata.eq(autorun.data)
