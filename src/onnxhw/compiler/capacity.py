@@ -25,7 +25,7 @@ from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 
 QUICK = 64
-"""Most operations that are scheduled: at a tenth of a second each `check` answers within seven seconds."""
+"""Most operations that are scheduled: a draft takes about 0.02 s for each (0.57 s for the 29 of VWW)."""
 TILES = 1 << 14
 """Most weight tiles of a model that is scheduled, if each were used once: time is told tile by tile."""
 SEARCHED = 16

@@ -12,9 +12,12 @@ from math import prod
 from ..ir.graph import Graph, Port
 
 LEAST = 0.5
-"""Least part of the operations that have room that a part may keep."""
+"""Least part of the operations that have room that a part may keep: a model has at most about twice as many parts as
+it needs. KWS on `mini` (3 programs) and IC on `ulx3s-25f` (6) take as many cycles and bytes with 0.25, 0.75
+and 1."""
 MOVES = 8
-"""Places that are tried for a cut."""
+"""Places that are tried for a cut: each costs two drafts of a part. The same models take as many cycles and bytes with
+1 and with 32."""
 
 Room = Callable[[Graph], bool]
 

@@ -25,19 +25,19 @@ from .tiling import neighbours, row_tilings
 
 TRIES = 96
 """Candidate programs that each descent evaluates at most; it binds below 100 instructions, above them `EFFORT`. KWS
-takes 9,946 cycles on `ulx3s-85f`, as with 48 and with 192."""
+takes 9,937 cycles on `ulx3s-85f`, as with 48 and with 192."""
 LINKS = 400
-"""The same for chains of convolutions with small maps, where each tiling depends on the neighbours'. AD takes 1,723
-cycles on `ulx3s-85f-dense`, as with 100 and with 1,600."""
+"""The same for chains of convolutions with small maps, where each tiling depends on the neighbours'. AD takes 1,628
+cycles on `ulx3s-85f-dense`, as with 1,600, with 100 1,640."""
 EFFORT = 10_000
 """Instructions of all units but load, summed over the candidates of one descent: about a second of one core. VWW
-takes 20,856 cycles on `ulx3s-85f`, with 5,000 20,990, with 20,000 20,852."""
+takes 20,170 cycles on `ulx3s-85f`, with 5,000 20,347, with 20,000 20,014."""
 LEAST = 8
 """Candidates that a descent evaluates however large the program is, or the largest would not be improved at all.
 VWW takes 20,170 cycles on `ulx3s-85f`, as with 1, with 32 20,117."""
 WORTH = 16
 """Idle cycles of the array before an operation from which on other cuts are tried: of shorter waits these seldom take
-much, and each costs tries. KWS takes 9,946 cycles on `ulx3s-85f`, with 0 9,931, with 64 9,957."""
+much, and each costs tries. KWS takes 9,937 cycles on `ulx3s-85f`, with 0 9,929, with 64 9,972."""
 NEAR = 6
 """Operations that are changed for a wait at most: the waiting one and its nearest producers. KWS takes 9,937
 cycles on `ulx3s-85f`, with 3 9,945, with 12 9,929; VWW 20,170, 20,161 and 20,170."""

@@ -13,12 +13,12 @@ from .tiling import block_by_block, chained, coarsest, pieces
 
 PARTS = (0.5, 0.6)
 """Of the rows of the first map, how many the first of two tiles has where the depthwise unit works: each 3 x 3 window
-after it takes a row from that tile, so that one half shrinks. KWS takes 9,959 cycles on `ulx3s-85f` with 0.5 alone,
-9,946 with 0.6; VWW 20,856 with either."""
+after it takes a row from that tile, so that one half shrinks. KWS takes 9,957 cycles on `ulx3s-85f` with 0.5 alone,
+9,937 with 0.6 alone or with both, 9,929 with 0.7 besides."""
 PIECES = 4, 48
 """Where the depthwise unit works: how many tiles an operation may have to begin with, and the fewest pixels of each.
-VWW takes 20,856 cycles on `ulx3s-85f`; with at most 2 tiles 22,673, with 8 20,898; of 24 pixels at least 20,631, of 96
-21,102."""
+VWW takes 20,170 cycles on `ulx3s-85f`; with at most 2 tiles 22,642, with 8 21,079; of 24 pixels at least 20,381, of 96
+20,877."""
 
 
 @dataclass(frozen=True)
