@@ -56,7 +56,9 @@ def counts(path: str, text: str) -> Counter[str]:
 def main() -> None:
     """Print a line per commit."""
     for commit in sys.argv[1:] or ["."]:
-        total = sum((counts(path, text) for path, text in sources(commit)), Counter())
+        total = Counter[str]()
+        for path, text in sources(commit):
+            total.update(counts(path, text))
         print(commit, ", ".join(f"{name} {total[name]}" for name in sorted(total)))
 
 
