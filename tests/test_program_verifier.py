@@ -7,11 +7,12 @@ from typing import Any
 import artifact_mutants
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from onnxhw import program_verifier
+from onnxhw import InferenceSession, program_verifier
 from onnxhw.cli.common.selftest_network import network
 from onnxhw.compiler import compile_graph as compiled
+from onnxhw.compiler import place_and_schedule
 from onnxhw.config import preset
 from onnxhw.driver import artifact
 from onnxhw.emu import run
@@ -19,6 +20,7 @@ from onnxhw.errors import InternalError, OnnxhwError, UsageError
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Graph, Port, Tensor
 from onnxhw.ir.parts import GoldenPart, HostPart, ValueInfo
+from onnxhw.ir.steps import apply
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.timing import timeline
 from onnxhw.program import container
@@ -95,6 +97,11 @@ WRONG = {
     "a step without its attribute": steps({"op": "DequantizeLinear", "name": ""}),
     "a step of lists": steps({"op": "DequantizeLinear", "name": "", "scale": [[1.0]], "zero_point": 0}),
     "no step": steps(3),
+    "a scale that is 0 in float32": steps({"op": "DequantizeLinear", "name": "", "scale": 1e-300, "zero_point": 0}),
+    "a zero point without end": steps({"op": "DequantizeLinear", "name": "", "scale": 1.0, "zero_point": 1e400}),
+    "channels that grow": steps({"op": "Add", "name": "", "value": [0.5] * 1000, "swapped": False}),
+    "parts that are none": steps({"op": "Sums", "name": "", "weights": [], "term": 0}),
+    "an axis that is not there": steps({"op": "ArgMax", "name": "", "axis": 9, "keepdims": 1, "last": 0}),
     "a type": lambda p: port(p, dtype="object"),
     "another shape": lambda p: port(p, shape=(1, 3)),
     "one input twice": lambda p: dataclasses.replace(p, inputs=[p.inputs[0], p.inputs[0]]),
@@ -120,6 +127,51 @@ def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, t
         with pytest.raises(UsageError, match=r"program\.ohw: no valid program") as caught:
             load(path)
         assert caught.value.code == "E2460"
+
+
+def test_a_tensor_of_any_size_is_proved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shapes step by step, and the steps on a few values."""
+    seen: list[int] = []
+    monkeypatch.setattr(program_verifier, "apply", lambda found, x: (seen.append(x.size), apply(found, x))[1])
+    shape = (1, 4, 2048, 2048)
+    many = tuple({"op": "Erf", "name": ""} for _ in range(300))
+    found = ({"op": "DequantizeLinear", "name": "", "scale": 0.5, "zero_point": 0}, *many,
+             {"op": "Mul", "name": "", "value": [1.0, 2.0, 3.0, 4.0], "swapped": False},
+             {"op": "Transpose", "name": "", "perm": [0, 2, 3, 1]}, {"op": "Reshape", "name": "", "shape": [1, -1, 4]},
+             {"op": "Softmax", "name": "", "axes": [2]})  # fmt: skip
+    graph = Graph("", {"t": Tensor("t", shape, 1.0, 0)}, [], [], [Port("y", (1, 1 << 22, 4), "float32", "t", found)])
+    program_verifier.try_ports(graph, 1 << 24)
+    assert len(seen) == 303
+    assert max(seen) <= 512
+
+
+@pytest.mark.parametrize(("domain", "activation"), [("", "Relu"), ("qonnx.custom_op.general", "BipolarQuant")])
+def test_programs_whose_sums_leave_the_hardware_are_taken(tmp_path: Path, domain: str, activation: str) -> None:
+    """Steps with a constant for each channel, and with the parts of sums, as `compile` writes them."""
+    rng = np.random.default_rng(2)
+    constants = {"s": np.float32(0.0625), "one": np.float32(1), "z": np.float32(0), "b8": np.float32(8),
+                 "b2": np.float32(2), "w": rng.choice([-1, 0, 1], (16, 6)).astype(np.float32),
+                 "c": rng.random(6).astype(np.float32)}  # fmt: skip
+    quant = {"domain": "qonnx.custom_op.general", "signed": 1, "narrow": 0, "rounding_mode": "ROUND"}
+    nodes = [
+        helper.make_node("Quant", ["x", "s", "z", "b8"], ["xq"], **quant),
+        helper.make_node("Quant", ["w", "one", "z", "b2"], ["wq"], **quant),
+        helper.make_node("MatMul", ["xq", "wq"], ["m"]),
+        helper.make_node("Mul", ["m", "c"], ["o"]),
+        helper.make_node(activation, ["o", "one"] if domain else ["o"], ["y"], domain=domain),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 6])
+    graph = helper.make_graph(nodes, "g", [x], [y], [numpy_helper.from_array(v, k) for k, v in constants.items()])
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("qonnx.custom_op.general", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+    program = place_and_schedule(model.SerializeToString(), preset("mini"), prefer="hardware").made
+    assert program.programs
+    container.save(program, tmp_path / "p.ohw")
+    values = {"x": rng.normal(size=(1, 16)).astype(np.float32)}
+    (found,) = InferenceSession(tmp_path / "p.ohw", device="emulator").run(None, values)
+    (wanted,) = InferenceSession(model, device="golden").run(None, values)
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_a_right_program_and_one_with_other_weights_are_taken(program: DeviceProgram, tmp_path: Path) -> None:
@@ -198,6 +250,15 @@ def test_a_part_for_the_host_has_the_inputs_and_outputs_that_it_names(tmp_path: 
         container.save(Program("m", *ends, [part]), tmp_path / "m.ohw")
         with pytest.raises(UsageError, match=r"E2461|E2460"):
             loading.load(tmp_path / "m.ohw")
+
+
+def test_a_program_gives_something_and_its_hardware_reads_what_is_there(program: DeviceProgram, tmp_path: Path) -> None:
+    whole = Program.of(program)
+    optional = tuple(dataclasses.replace(value, optional=True) for value in whole.inputs)
+    for wrong in (dataclasses.replace(whole, outputs=()), dataclasses.replace(whole, inputs=optional)):
+        container.save(wrong, tmp_path / "p.ohw")
+        with pytest.raises(UsageError, match=r"E2462 .*(gives nothing|is optional)"):
+            loading.load(tmp_path / "p.ohw")
 
 
 @pytest.mark.parametrize(("old", "new"), [("float32", "flo32"), ('"name": "q"', '"nam": "q"'), ("[1, 8]", "[1, 9]")])

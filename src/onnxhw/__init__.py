@@ -1,5 +1,10 @@
 """onnxhw: from an ONNX file to a running FPGA accelerator, with open tools."""
 
+import os
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when onnxruntime is imported, which else writes to the home
+# and the temporary folder what it would tell its maker about this machine
+
 TYPE_CHECKING = False  # `typing` takes longer to import than the rest of the command line
 if TYPE_CHECKING:
     from .driver.device import Device

@@ -22,7 +22,9 @@ LONGEST = 16_000
 
 
 def _shortened(text: str) -> str:
-    """A message in which whatever came from a file cannot fill the screen: long words and texts lose their middle."""
+    """A message in which whatever came from a file can neither fill the screen nor command the terminal: long words and
+    texts lose their middle, and characters that do not print are written as Python writes them."""
+    text = re.sub(r"[^\n\t]", lambda one: one[0] if one[0].isprintable() else ascii(one[0])[1:-1], text)
     text = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda word: f"{word[0][:120]}...{word[0][-40:]}", text)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 2000]} ... {text[-1900:]}"
 

@@ -35,6 +35,35 @@ def raising(monkeypatch):
     return install
 
 
+def test_what_a_library_makes_of_an_interrupt_is_an_interrupt(monkeypatch, capfd):
+    """Python itself makes a RuntimeError of an exception in `__set_name__`."""
+
+    @click.command()
+    def command() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+        except KeyboardInterrupt as error:
+            raise RuntimeError("Error calling __set_name__") from error
+
+    monkeypatch.setattr(application.Commands, "get_command", lambda self, ctx, name: command)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            application.run(["boards"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "E1901" not in capfd.readouterr().err
+
+
+def test_characters_that_do_not_print_are_written_out(raising, capsys):
+    raising(errors.UsageError("E2900", "no \x1b[31mred\x07", where="a\nb", hint="\x1b]0;title\x07 \u202e ü"))
+    assert main(["boards"]) == 2
+    text = capsys.readouterr().err
+    assert "no \\x1b[31mred\\x07" in text
+    assert "\\x1b]0;title\\x07 \\u202e ü" in text
+
+
 def test_help_leads_with_examples_and_lists_every_command(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out

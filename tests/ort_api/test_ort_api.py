@@ -1,5 +1,8 @@
 """A script written for onnxruntime runs with ``import onnxhw as ort``."""
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -277,6 +280,13 @@ def test_every_public_name_of_the_module_works_or_is_refused() -> None:
     assert not hasattr(onnxhw, "nothing_of_this_name")
 
 
+def test_a_model_without_a_version_has_onnxruntimes() -> None:
+    ort, model = pytest.importorskip("onnxruntime"), network()
+    model.ClearField("model_version")
+    versions = [one.InferenceSession(model.SerializeToString()).get_modelmeta().version for one in (ort, onnxhw)]
+    assert versions[0] == versions[1]
+
+
 def test_no_result_is_in_memory_of_another_or_of_an_input() -> None:
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
     graph = helper.make_graph(
@@ -421,3 +431,21 @@ def test_a_missing_input_is_a_value_error_as_of_onnxruntime() -> None:
             session.run(None, {})
     with pytest.raises(UsageError, match="E2502"):
         onnxhw.InferenceSession(model).run(None, {})
+
+
+def test_a_library_tells_nobody_about_this_machine(tmp_path: Path) -> None:
+    """onnxruntime's wheels would write what they tell their maker to the home and the temporary folder."""
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    for folder in (home, temporary):
+        folder.mkdir()
+    graph = helper.make_graph(
+        [helper.make_node("Erf", ["x"], ["y"])], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    code = ("import numpy, onnxhw\ns = onnxhw.InferenceSession('m.onnx')\n"
+            "s.run(None, {'x': numpy.ones(2, numpy.float32)})")  # fmt: skip
+    environment = {key: value for key, value in os.environ.items() if key != "ORT_DISABLE_TELEMETRY"}
+    environment |= {"HOME": str(home), "TMPDIR": str(temporary), "XDG_CACHE_HOME": str(home)}
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=environment)
+    assert [*home.rglob("*"), *temporary.rglob("*")] == []

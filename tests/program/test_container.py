@@ -239,6 +239,24 @@ def test_contents_that_make_no_sense_are_refused(program, change) -> None:
     assert caught.value.code == "E2121"
 
 
+@pytest.mark.parametrize("field", ["shape", "elements"])
+@pytest.mark.parametrize("text", ['"abcd"', "[-5, 10]", "[Infinity, NaN]", "[[1], true]", "3", "["])
+def test_values_of_no_shape_are_refused(program, field: str, text: str) -> None:
+    record = payload_of(program)
+    setattr(record.inputs[0], field, text)
+    with pytest.raises(UsageError, match="E2121"):
+        loads(outer(record.SerializeToString()))
+
+
+def test_values_of_no_type_are_refused_and_ours_are_not(program) -> None:
+    record = payload_of(program)
+    record.inputs[0].dtype = "bfloat16"
+    assert loads(outer(record.SerializeToString())).inputs[0].dtype == "bfloat16"
+    record.inputs[0].dtype = "no such \x1b[31m"
+    with pytest.raises(UsageError, match=r"E2121.*no such \\x1b"):
+        loads(outer(record.SerializeToString()))
+
+
 def test_a_payload_that_is_no_program_is_refused() -> None:
     with pytest.raises(UsageError, match="damaged") as caught:
         loads(outer(b"\xff\xff\xff"))

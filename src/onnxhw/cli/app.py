@@ -119,7 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if os.environ.get("ONNXHW_DEBUG"):
         output.verbosity = 1
     try:
-        with interruptible(), output.warned():
+        with interruptible() as interruption, output.warned():
             result = app.main(args, prog_name="onnxhw", obj=output, standalone_mode=False)
             sys.stdout.flush()
         return result if isinstance(result, int) else 0
@@ -148,6 +148,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         what = f"the result cannot be written: {error.strerror}"
         return said(output, UsageError("E2912", what, hint="make room, or write elsewhere"))
     except Exception as error:
+        if interruption.raised:
+            raise KeyboardInterrupt from error
         return said(output, crash(error, args, output.verbosity))
 
 

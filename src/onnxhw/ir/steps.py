@@ -15,6 +15,7 @@ from ..errors import InternalError, UsageError
 from .functions import FUNCTIONS
 
 Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
 Step = Mapping[str, Any]
 
 
@@ -135,6 +136,51 @@ STEPS: dict[str, Callable[[Array, Step], Array]] = {
     "Sums": sums,
 }
 """All steps by name."""
+
+
+ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+
+
+def result_shape(step: Step, shape: Shape) -> Shape:
+    """The shape that a step makes of one: never of more elements. `ValueError` or `TypeError` if it takes none such."""
+    kind, rank = step["op"], len(shape)
+    if kind in SHAPE:
+        return SHAPE[kind](np.zeros(shape, bool), step).shape  # memory that nobody touches
+    if kind in ("ArgMax", "ArgMin"):
+        axis = range(rank)[step["axis"]]
+        return shape[:axis] + ((1,) if step["keepdims"] else ()) + shape[axis + 1 :]
+    if kind == "Softmax":
+        _require(0 < len({range(rank)[axis] for axis in step["axes"]}) == len(step["axes"]), "it has no such axes")
+    if kind == "Sums":
+        parts = len(step["weights"])
+        _require(rank > 1 and parts > 0 and shape[1] % parts == 0, f"{shape} are not {parts} parts")
+        return shape[0], shape[1] // parts, *shape[2:]
+    if kind in ARITHMETIC and isinstance(step["value"], list):
+        count = len(step["value"])
+        _require(rank > 2 and count in (1, shape[-3]), f"{shape} does not have {count} channels")
+    return shape
+
+
+def sampled(step: Step) -> Step | None:
+    """The step for a few values instead of a whole tensor, along the first axis; None for one that only moves them.
+    Of a constant for each channel it has the least and the greatest."""
+    kind = step["op"]
+    if kind in SHAPE:
+        return None
+    if kind in ("ArgMax", "ArgMin"):
+        return {**step, "axis": 0, "keepdims": 1}
+    if kind == "Softmax":
+        return {**step, "axes": [0]}
+    if kind == "Sums":
+        return {**step, "weights": step["weights"][:1]}
+    if kind in ARITHMETIC and isinstance(step["value"], list):
+        return {**step, "value": [min(step["value"]), max(step["value"])]}
+    return step
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
 
 
 def apply(steps: Iterable[Step], x: Array) -> Array:

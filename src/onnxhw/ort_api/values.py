@@ -63,6 +63,10 @@ def tensor_type(dtype: str) -> str:
     return f"tensor({ONNX_TYPES.get(dtype, dtype)})" if dtype else ""
 
 
+NO_VERSION = (1 << 63) - 1
+"""What onnxruntime says of a model without `model_version`."""
+
+
 @dataclass(frozen=True)
 class ModelMetadata:
     """What a model says of itself, by onnxruntime's names."""
@@ -72,7 +76,7 @@ class ModelMetadata:
     domain: str = ""
     description: str = ""
     graph_description: str = ""
-    version: int = 0
+    version: int = NO_VERSION
     custom_metadata_map: dict[str, str] = field(default_factory=dict)
 
 

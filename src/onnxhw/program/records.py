@@ -4,11 +4,12 @@ import json
 from dataclasses import fields
 from typing import Any
 
+import ml_dtypes  # noqa: F401  # numpy knows bfloat16 and its like by it
 import numpy as np
 
 from ..batch import Batch
 from ..config import HwConfig
-from ..errors import InternalError, UsageError
+from ..errors import InternalError, UsageError, short
 from ..ir.graph import Port
 from ..ir.parts import Dim, GoldenPart, HostPart, ValueInfo
 from ..ir.text import parse, text
@@ -135,15 +136,27 @@ def _part(record: Any, where: str) -> ProgramPart:
 
 
 def _values(records: Any) -> tuple[ValueInfo, ...]:
-    return tuple(
-        ValueInfo(record.name, _dims(record.shape), record.dtype, record.optional, _dims(record.elements or "null"))
-        for record in records
-    )
+    found = []
+    for record in records:
+        try:
+            np.dtype(record.dtype or "int8")
+        except TypeError as error:
+            raise ValueError(f"value {record.name!r} has the type {record.dtype!r}") from error
+        dims = _dims(record.shape), _dims(record.elements or "null")
+        found.append(ValueInfo(record.name, dims[0], record.dtype, record.optional, dims[1]))
+    return tuple(found)
 
 
 def _dims(text: str) -> tuple[Dim, ...] | None:
     shape = json.loads(text)
-    return None if shape is None else tuple(shape)
+    if shape is None:
+        return None
+    sizes = isinstance(shape, list) and all(
+        one is None or isinstance(one, str) or (type(one) is int and one >= 0) for one in shape
+    )
+    if not sizes:
+        raise ValueError(f"{short(text)} is no shape")
+    return tuple(shape)
 
 
 def _program(record: Any, where: str) -> DeviceProgram:

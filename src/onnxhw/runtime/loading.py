@@ -10,7 +10,7 @@ from ..errors import OnnxhwError, UsageError
 from ..ir.parts import GoldenPart, HostPart
 from ..onnxmodel.read import read_model
 from ..program import container
-from ..program.parts import Program, gives
+from ..program.parts import Program, gives, reads
 from ..program_verifier import try_ports, verify_program
 
 ELEMENTS = 1 << 29
@@ -75,6 +75,11 @@ def _whole(program: Program, where: str) -> None:
         names.update(gives(part))
     wrong = [f"{name!r} is made twice" for name, count in names.items() if count > 1]
     wrong += [f"nothing makes {value.name!r}" for value in program.outputs if value.name not in names]
+    wrong += [] if program.outputs else ["it gives nothing"]
+    optional = {value.name for value in program.inputs if value.optional}
+    computed = [part for part in program.parts if not isinstance(part, HostPart)]
+    wrong += [f"{name!r} is optional, and no model for the host has a default" for part in computed
+              for name in optional & {*reads(part)}]  # fmt: skip
     wrong += ["its parts are for several configurations"] if len(configs) > 1 else []
     if (batch := program.batch) is not None:
         for given, values in ((batch.inputs, program.inputs), (batch.outputs, program.outputs)):

@@ -41,6 +41,7 @@ from ..ort_api import (
     tensor_type,
     type_text,
 )
+from ..ort_api.values import NO_VERSION
 from ..partition import PartitionedModel, read, refuse
 from ..preprocess import Input, Preprocess, open_samples
 from ..program.parts import Program
@@ -208,7 +209,8 @@ class InferenceSession(SessionMethods, Closeable):
             return ModelMetadata(graph_name=self.program.name)
         return ModelMetadata(
             model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
-            model.model_version, {entry.key: entry.value for entry in model.metadata_props},
+            model.model_version if model.HasField("model_version") else NO_VERSION,
+            {entry.key: entry.value for entry in model.metadata_props},
         )  # fmt: skip
 
     def _described(self, value: ValueInfo) -> NodeArg:

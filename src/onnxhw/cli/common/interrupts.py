@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -70,10 +71,19 @@ def finishing(text: str, limit: float) -> Iterator[Finishing]:
             _finishing.pop()
 
 
+@dataclass
+class Interruption:
+    """Of a block of `interruptible`: whether a signal has raised `KeyboardInterrupt` in it. What then ends it is that,
+    even if a library has made another exception of it."""
+
+    raised: bool = False
+
+
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Make the signals raise `KeyboardInterrupt` in the block; those that the process ignores stay ignored."""
-    last = -PATIENCE
+def interruptible() -> Iterator[Interruption]:
+    """Make the signals raise `KeyboardInterrupt` in the block; those that the process ignores stay ignored. No warning
+    is shown after one: of what is being thrown away some libraries say that it was not used."""
+    last, interruption = -PATIENCE, Interruption()
     main, later = threading.main_thread().ident, list[threading.Timer]()
 
     def come_again(number: int, seconds: float) -> None:
@@ -94,7 +104,8 @@ def interruptible() -> Iterator[None]:
         elif block and block.since is not None and now - block.since < grace_period.ONCE:
             pass
         elif now - last >= PATIENCE:
-            last = now
+            last, interruption.raised = now, True
+            warnings.simplefilter("ignore")
             raise KeyboardInterrupt
 
     before = {}
@@ -105,7 +116,7 @@ def interruptible() -> Iterator[None]:
     except ValueError:  # not in the main thread: signals are not ours
         pass
     try:
-        yield
+        yield interruption
     finally:
         for timer in later:
             timer.cancel()
