@@ -114,6 +114,7 @@ def bases() -> Base:
     graph.inputs[0] = replace(graph.inputs[0], dtype="float32", steps=steps)
     ends: tuple[dict[str, Any], ...] = (
         {"op": "DequantizeLinear", "name": "d", "scale": 0.1, "zero_point": -1},
+        {"op": "Mul", "name": "m", "value": [0.5 + channel for channel in range(10)], "swapped": False},
         {"op": "Reshape", "name": "r", "shape": [1, 10]},
         {"op": "Softmax", "name": "s", "axes": [1]},
     )
