@@ -63,7 +63,7 @@ set_default_logger_verbosity = set_default_logger_severity
 
 
 def disable_telemetry_events() -> None:
-    """Accepted; this package has no telemetry."""
+    """Accepted; this package has no telemetry, and keeps onnxruntime from its own."""
 
 
 enable_telemetry_events = disable_telemetry_events
