@@ -17,7 +17,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, Const, Ints, QuantConst, QuantizerTarget, Unquantized, Value
-from .affine import weights
+from .conv_gemm_matmul import weights
 from .affine_sum import Affine
 from .arrange import materialise
 from .operands import plain
