@@ -17,9 +17,9 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, Const, Ints, QuantConst, QuantizerTarget, Unquantized, Value
-from .conv_gemm_matmul import weights
 from .affine_sum import Affine
 from .arrange import materialise
+from .conv_gemm_matmul import weights
 from .operands import plain
 from .window import Window
 
