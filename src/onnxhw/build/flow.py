@@ -39,7 +39,8 @@ Progress = Callable[["FlowEvent"], None]
 
 @dataclass(frozen=True)
 class FlowEvent:
-    """Progress: a stage (`ELABORATE`, or of `Family.stages`), seconds since it began, whether it has ended, and what there is to say.
+    """Progress: a stage (`ELABORATE`, or of `Family.stages`), seconds since it began, whether it has ended, and what
+    there is to say.
 
     `phase` is what place and route is doing, and how far it is (`RouteLog`).
     """
