@@ -27,8 +27,8 @@ segment's 255 steps coarser: with 1.3 they are 0.12 % of the sum at most."""
 OCTAVES = 7
 """Octaves of the result that are followed exactly; one more place has the rest."""
 REST = 1.5
-"""How much of u the rest is spread over. It is as high as two levels of a result of scale 1/256. With 1.5 the u at which
-that rounds from 2 levels to 1 is right: 0.289 behind the last octave, where the exponential's is 0.288."""
+"""How much of u the rest is spread over. It is as high as two levels of a result of scale 1/256. With 1.5 the u at
+which that rounds from 2 levels to 1 is right: 0.289 behind the last octave, where the exponential's is 0.288."""
 STEPS = np.arange(256)
 
 
