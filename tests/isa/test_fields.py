@@ -107,3 +107,11 @@ def test_a_loop_goes_round_once_at_least(kind: type[Instruction]) -> None:
     assert once.too_small() is None
     for name in loops:
         assert once.but(**{name: 0}).too_small() == specs[name]
+
+
+@pytest.mark.parametrize("kind", UNITS.values(), ids=str)
+def test_a_base_is_where_an_access_begins(kind: type[Instruction]) -> None:
+    """The first term of each address in the loop: no position (those are signed), no group of lanes (a setting)."""
+    starts = set(re.findall(r"(?:\[|= )(\w+)(?: \+|\n)", str(kind.__doc__)))
+    fields = {spec.name for spec in kind.specs() if spec.name in starts and not spec.signed and not spec.setting}
+    assert {spec.name for spec in kind.specs() if spec.base} == fields
