@@ -24,8 +24,8 @@ def unsigned(
 ) -> Any:
     """A field of the values ``0 .. 2**bits - 1``; a `setting` holds still while an instruction runs.
 
-    An instruction with less than `least` can be encoded and means nothing. A `base` is where an access begins: it is
-    known when everything has a place.
+    An instruction with less than `least` can be encoded and means nothing. A `base` is where an access begins: one that
+    is too large tells of a memory that is full, not of an operation that is too large.
     """
     meta = {"bits": bits, "signed": False, "doc": doc, "setting": setting, "least": least, "base": base}
     return dataclasses.field(default=default, metadata=meta)
