@@ -1,4 +1,4 @@
-"""``onnxhw program`` with a stand-in for openFPGALoader: it writes only to the device the bitstream is for."""
+"""``onnxhw program`` with a mock of openFPGALoader: it writes only to the device the bitstream is for."""
 
 import hashlib
 import json

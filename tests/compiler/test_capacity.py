@@ -34,7 +34,7 @@ def test_cycles_from_the_last_input_on_and_of_the_run(name: str, preset: str, mo
     assert cycles(bounds) == (bounds.run_cycles + PASSAGE * len(graphs), bounds.run_cycles, False, False)
     assert bounds.run_cycles <= run
     monkeypatch.setattr(capacity, "SEARCHED", 0)
-    draft = fit(graphs, config)
-    assert cycles(draft) == (draft.run_cycles + wanted - run, draft.run_cycles, False, True)
-    assert draft.run_cycles >= run
-    assert [part[1] for part in draft.parts] == [part[1] for part in moved]
+    initial = fit(graphs, config)
+    assert cycles(initial) == (initial.run_cycles + wanted - run, initial.run_cycles, False, True)
+    assert initial.run_cycles >= run
+    assert [part[1] for part in initial.parts] == [part[1] for part in moved]

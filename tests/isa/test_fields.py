@@ -1,6 +1,7 @@
 """Encoding, decoding and text of every instruction, from the declarations alone."""
 
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -94,3 +95,23 @@ def test_an_instruction_fits_its_words_and_widths_do_not_depend_on_anything() ->
     for kind in UNITS.values():
         assert kind.bits() <= 32 * kind.words() < kind.bits() + 32
         assert {f"after_{unit}" for unit in UNITS} < {spec.name for spec in kind.specs()}
+
+
+@pytest.mark.parametrize("kind", UNITS.values(), ids=str)
+def test_a_loop_goes_round_once_at_least(kind: type[Instruction]) -> None:
+    """The fields that a loop counts to are those with a least value; what lies below it is found."""
+    specs = {spec.name: spec for spec in kind.specs()}
+    loops = set(re.findall(r"range\((\w+)\)", str(kind.__doc__))) & set(specs)
+    assert loops == {name for name, spec in specs.items() if not spec.signed and spec.least}
+    once = kind(**dict.fromkeys(loops, 1))
+    assert once.too_small() is None
+    for name in loops:
+        assert once.but(**{name: 0}).too_small() == specs[name]
+
+
+@pytest.mark.parametrize("kind", UNITS.values(), ids=str)
+def test_a_base_is_where_an_access_begins(kind: type[Instruction]) -> None:
+    """The first term of each address in the loop: no position (those are signed), no group of lanes (a setting)."""
+    starts = set(re.findall(r"(?:\[|= )(\w+)(?: \+|\n)", str(kind.__doc__)))
+    fields = {spec.name for spec in kind.specs() if spec.name in starts and not spec.signed and not spec.setting}
+    assert {spec.name for spec in kind.specs() if spec.base} == fields

@@ -104,7 +104,7 @@ def play(*steps: Any) -> tuple[Echo, Script, list[str], list[float]]:
     board, script, told, times = Echo(), Script(*steps), [], []
     clock: Any = SimpleNamespace(set=times.append)
     with pytest.raises(KeyboardInterrupt):
-        serve(board, script, clock, told.append)  # type: ignore[arg-type]  # stand-ins
+        serve(board, script, clock, told.append)  # type: ignore[arg-type]  # mocks
     return board, script, told, times
 
 

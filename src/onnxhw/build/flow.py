@@ -31,15 +31,16 @@ DESIGNS = "design"
 """The kind of cache entry that tells the key of a bitstream by what its design is made of."""
 PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
-STAGES = ("elaborate", "yosys", "nextpnr", "ecppack")
-"""Of every family: these names are of the first one's tools."""
+ELABORATE = "elaborate"
+"""The first stage of every family; the others are `Family.stages`."""
 
 Progress = Callable[["FlowEvent"], None]
 
 
 @dataclass(frozen=True)
 class FlowEvent:
-    """Progress: a stage (of `STAGES`), seconds since it began, whether it has ended, and what there is to say.
+    """Progress: a stage (`ELABORATE`, or of `Family.stages`), seconds since it began, whether it has ended, and what
+    there is to say.
 
     `phase` is what place and route is doing, and how far it is (`RouteLog`).
     """
@@ -102,9 +103,9 @@ def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]
     return family.counts(json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"])
 
 
-def log_of(seed: int) -> str:
-    """The name of nextpnr's log."""
-    return f"nextpnr-{seed}.log"
+def log_of(family: Family, seed: int) -> str:
+    """The name of the log of place and route."""
+    return f"{family.stages[1]}-{seed}.log"
 
 
 def _execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> None:
@@ -117,7 +118,7 @@ def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptio
     Timing failures are let pass here, so that the report is written; `build` refuses them.
     """
     family = family_of(board)
-    _execute(family.route(board, seed, log_of(seed), options.nextpnr_opts), directory, stage.tick)
+    _execute(family.route(board, seed, log_of(family, seed), options.nextpnr_opts), directory, stage.tick)
     return family.report(json.loads((directory / "report.json").read_text()))
 
 
@@ -160,7 +161,7 @@ def build(
     key, files = _known(designs, quick), dict[str, str]()
     found = store.load(key) if key else None
     if found is None:
-        with _Stage(progress, "elaborate"):
+        with _Stage(progress, ELABORATE):
             files, key = _prepare(design, board, clock_hz, options, versions)
         found = store.load(key) if use_cache else None
     if found is not None:
@@ -245,15 +246,16 @@ def _run(
     progress: Progress | None, logs: Path | None,
 ) -> Bitstream:  # fmt: skip
     family = family_of(board)
+    synthesis, routing, packing = family.stages
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
         for name, text in files.items():
             (directory / name).write_text(text)
-        with _Stage(progress, "yosys") as stage:
+        with _Stage(progress, synthesis) as stage:
             counts = synthesize(family, directory, stage)
         check_fit(counts, board)
         best: tuple[RouteReport, int, str, list[BlockRamLocation]] | None = None
         for seed in options.seeds:
-            with _Stage(progress, "nextpnr", f"seed {seed}", RouteLog(directory / log_of(seed))) as stage:
+            with _Stage(progress, routing, f"seed {seed}", RouteLog(directory / log_of(family, seed))) as stage:
                 report = place_and_route(directory, board, seed, options, stage)
                 fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
                 stage.text = f"seed {seed}: {fmax}"
@@ -265,7 +267,7 @@ def _run(
     if best is None:
         raise UsageError("E2340", "seeds must name at least one seed")
     report, seed, config, locations = best
-    with _Stage(progress, "ecppack") as stage:
+    with _Stage(progress, packing) as stage:
         bitstream = pack(family, config, key, stage.tick)
     return Bitstream(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
 
@@ -300,7 +302,7 @@ def with_memories(
     key, store = key_of({"base": result.key, "config": config}), Cache(PACKED)
     found = store.load(key)
     if found is None:
-        with _Stage(progress, "ecppack") as stage:
+        with _Stage(progress, family.stages[2]) as stage:
             found = {f"{NAME}.bit": pack(family, config, key, stage.tick)}
         store.store(key, found, label=f"{result.board.name} {result.clock_hz / 1e6:g} MHz, with memories")
     bitstream = found[f"{NAME}.bit"]

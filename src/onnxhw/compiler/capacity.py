@@ -25,7 +25,7 @@ from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 
 QUICK = 64
-"""Most operations that are scheduled: a draft takes about 0.02 s for each (0.57 s for the 29 of VWW)."""
+"""Most operations that are scheduled: an initial schedule takes about 0.02 s for each (0.57 s for the 29 of VWW)."""
 TILES = 1 << 14
 """Most weight tiles of a model that is scheduled, if each were used once: time is told tile by tile."""
 SEARCHED = 16
@@ -107,12 +107,12 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         return found(least, False, False, code, reason, larger(graphs, config, code))
     try:
         if len(options) > PARTS or operations > SEARCHED:
-            drafts, exact = [sched.draft_cycles(groups, config) for groups in options], False
+            figures, exact = [sched.initial_cycles(groups, config) for groups in options], False
         else:
             programs, exact = [sched.fastest(groups, config) for groups in options], True
-            drafts = [(latency(program), program.cycles, traffic_of(program)) for program in programs]
-        total = sum(cycles for cycles, _, _ in drafts), sum(run for _, run, _ in drafts)
-        return found(total, exact, True, parts=[(run, moved) for _, run, moved in drafts])
+            figures = [(latency(program), program.cycles, traffic_of(program)) for program in programs]
+        total = sum(cycles for cycles, _, _ in figures), sum(run for _, run, _ in figures)
+        return found(total, exact, True, parts=[(run, moved) for _, run, moved in figures])
     except DoesNotFitError as error:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
 

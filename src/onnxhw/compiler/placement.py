@@ -140,7 +140,7 @@ class _Attempt:
     slow: set[str] = field(default_factory=set)
     """Those that the host computes quicker."""
     known: dict[tuple[object, ...], DoesNotFitError | None] = field(default_factory=dict)
-    """What `_drafts` has found."""
+    """What `_initial` has found."""
 
     def placed(self, runnable: bool) -> PartitionedModel:
         """The model, so placed."""
@@ -194,9 +194,9 @@ class _Attempt:
         self.large |= named.keys()
 
     def _large(self, graphs: Sequence[Graph]) -> tuple[list[Graph], Excess]:
-        """The parts without room, and what tells so: bounds, and if these tell of none drafts of the parts, unless the
-        model has more operations than are scheduled."""
-        ways: list[Excess] = [self._bounds] if self.bounded(graphs) else [self._bounds, self._drafts]
+        """The parts without room, and what tells so: bounds, and if these tell of none the parts' initial schedules,
+        unless the model has more operations than are scheduled."""
+        ways: list[Excess] = [self._bounds] if self.bounded(graphs) else [self._bounds, self._initial]
         for excess_of in ways:
             if large := [graph for graph in graphs if excess_of(graph)]:
                 break
@@ -207,7 +207,7 @@ class _Attempt:
         found = excess(graph, self.config)
         return DoesNotFitError(*found) if found else None
 
-    def _drafts(self, graph: Graph) -> DoesNotFitError | None:
+    def _initial(self, graph: Graph) -> DoesNotFitError | None:
         """What is too large of a part; operations that cannot be mapped are for others to refuse."""
         from .. import sched  # only here: it takes long to import
 

@@ -16,8 +16,8 @@ LEAST = 0.5
 it needs. KWS on `mini` (3 programs) and IC on `ulx3s-25f` (6) take as many cycles and bytes with 0.25, 0.75
 and 1."""
 MOVES = 8
-"""Places that are tried for a cut: each costs two drafts of a part. The same models take as many cycles and bytes with
-1 and with 32."""
+"""Places that are tried for a cut: each costs two initial schedules of a part. The same models take as many cycles and
+bytes with 1 and with 32."""
 
 Room = Callable[[Graph], bool]
 

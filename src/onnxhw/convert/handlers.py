@@ -5,7 +5,7 @@ from .blockers import BlockedError
 from .context import Handler, Handlers
 from .dialects import qdq, qonnx, qoperator
 from .operators import (
-    affine,
+    conv_gemm_matmul,
     edge_nodes,
     elementwise,
     fused,
@@ -24,7 +24,7 @@ MODULES = (
     qdq,
     qoperator,
     qonnx,
-    affine,
+    conv_gemm_matmul,
     transposed,
     unary,
     elementwise,

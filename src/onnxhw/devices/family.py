@@ -73,6 +73,8 @@ class Family(Protocol):
     name: str
     tools: tuple[str, ...]
     """The tools that decide over a bitstream, in the order of their use."""
+    stages: tuple[str, str, str]
+    """What progress, notes of durations and logs call synthesis, place and route, and packing."""
     small: str
     """A device for which there is no floor plan: netlists without a board are for it."""
     routed: str

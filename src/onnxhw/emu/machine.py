@@ -85,9 +85,9 @@ class Machine:
     # -- instructions --------------------------------------------------------------------------
     def execute(self, instruction: Ordered) -> None:
         """All effects of one instruction; the ordering fields are the caller's."""
-        for name, value in vars(instruction).items():
-            if value == 0 and (name.endswith("_n") or name in ("groups", "tiles")):
-                raise InternalError("E1122", f"{name} must be at least 1, not 0", where=instruction.text())
+        if spec := instruction.too_small():
+            what = f"{spec.name} must be at least {spec.least}, not {getattr(instruction, spec.name)}"
+            raise InternalError("E1122", what, where=instruction.text())
         if isinstance(instruction, Load):
             self._load(instruction)
         elif isinstance(instruction, Array):

@@ -19,16 +19,22 @@ if TYPE_CHECKING:
 WORD_BITS = 32
 
 
-def unsigned(bits: int, doc: str, default: int = 0, *, setting: bool = False) -> Any:
-    """A field of the values ``0 .. 2**bits - 1``; a `setting` holds still while an instruction runs."""
-    return dataclasses.field(
-        default=default, metadata={"bits": bits, "signed": False, "doc": doc, "setting": setting}
-    )
+def unsigned(
+    bits: int, doc: str, default: int = 0, *, setting: bool = False, least: int = 0, base: bool = False
+) -> Any:
+    """A field of the values ``0 .. 2**bits - 1``; a `setting` holds still while an instruction runs.
+
+    An instruction with less than `least` can be encoded and means nothing. A `base` is where an access begins: one that
+    is too large tells of a memory that is full, not of an operation that is too large.
+    """
+    meta = {"bits": bits, "signed": False, "doc": doc, "setting": setting, "least": least, "base": base}
+    return dataclasses.field(default=default, metadata=meta)
 
 
 def signed(bits: int, doc: str, default: int = 0, *, setting: bool = False) -> Any:
     """A two's complement field of the values ``-2**(bits-1) .. 2**(bits-1) - 1``; `setting` as of `unsigned`."""
-    return dataclasses.field(default=default, metadata={"bits": bits, "signed": True, "doc": doc, "setting": setting})
+    meta = {"bits": bits, "signed": True, "doc": doc, "setting": setting, "least": -(1 << (bits - 1)), "base": False}
+    return dataclasses.field(default=default, metadata=meta)
 
 
 def flag(doc: str, *, setting: bool = False) -> Any:
@@ -38,14 +44,16 @@ def flag(doc: str, *, setting: bool = False) -> Any:
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field as declared: name, place (bit offset), width, sign, meaning, and whether it is a setting."""
+    """One field as declared: name, place (bit offset), width, sign, meaning, and what `unsigned` says of it."""
 
     name: str
     offset: int
     bits: int
     signed: bool
     doc: str
-    setting: bool = False
+    setting: bool
+    least: int
+    base: bool
 
     def pack(self, value: int, owner: str) -> int:
         """The field's bits; an `InternalError` if the value does not fit."""
@@ -78,9 +86,8 @@ class Instruction:
         out, offset = [], 0
         places = {name: place for place, name in enumerate(cls.LEADING)}
         for field in sorted(dataclasses.fields(cls), key=lambda field: places.get(field.name, len(places))):
-            meta = field.metadata
-            out.append(FieldSpec(field.name, offset, meta["bits"], meta["signed"], meta["doc"], meta["setting"]))
-            offset += meta["bits"]
+            out.append(FieldSpec(field.name, offset, **field.metadata))
+            offset += out[-1].bits
         return tuple(out)
 
     @classmethod
@@ -110,6 +117,10 @@ class Instruction:
         made.__dict__.update(self.__dict__)
         made.__dict__.update(fields)
         return made
+
+    def too_small(self) -> FieldSpec | None:
+        """The first field below its `least`: the instruction means nothing."""
+        return next((spec for spec in self.specs() if getattr(self, spec.name) < spec.least), None)
 
     def encode(self) -> list[int]:
         """The instruction's 32-bit words, least significant first."""

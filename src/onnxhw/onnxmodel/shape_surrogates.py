@@ -53,7 +53,7 @@ SURROGATES = {
 
 
 def surrogates(model: onnx.ModelProto, opset: int) -> bool:
-    """Replace in place what has a stand-in; was there anything? The result is good for shapes only."""
+    """Replace in place what has a surrogate; was there anything? The result is good for shapes only."""
     domains = newest()
     wanted = [node for node in model.graph.node
               if node.op_type in SURROGATES and canonical(node.domain) not in domains]  # fmt: skip

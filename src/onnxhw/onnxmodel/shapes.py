@@ -205,7 +205,7 @@ def _dims(kind: onnx.TypeProto) -> Iterator[onnx.TensorShapeProto.Dimension]:
 def _without_schema(
     model: onnx.ModelProto, declared: Mapping[str, onnx.ValueInfoProto]
 ) -> tuple[onnx.GraphProto, Mapping[str, Shape], list[onnx.ValueInfoProto]]:
-    """Values behind operators that onnx knows no schema of, by stand-ins, and as the model declares them; their
+    """Values behind operators that onnx knows no schema of, by surrogates, and as the model declares them; their
     static shapes; and which are only declared."""
     opset = max((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), default=1)
     names = {name for node in model.graph.node if node.domain not in ("", "ai.onnx") for name in node.output}

@@ -2,7 +2,7 @@
 
 from .checker import check
 from .refusals import TooLargeError, causes
-from .scheduler import check_capacity, draft_cycles, fastest, map_operations, require_capacity, schedule
+from .scheduler import check_capacity, fastest, initial_cycles, map_operations, require_capacity, schedule
 from .table_limit import over_table_limit, tables_of
 
 __all__ = [
@@ -10,8 +10,8 @@ __all__ = [
     "causes",
     "check",
     "check_capacity",
-    "draft_cycles",
     "fastest",
+    "initial_cycles",
     "map_operations",
     "over_table_limit",
     "require_capacity",

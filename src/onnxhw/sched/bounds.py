@@ -14,7 +14,7 @@ from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
 from ..isa.instructions import ADDRESS, UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
-from ..isa.units import Unit
+from ..isa.units import Ports, Unit
 from ..program.model import DeviceProgram, Entry
 
 COUNTED = (1 << 12) - 1
@@ -97,20 +97,20 @@ class _Bounds:
             i.encode()
         except InternalError as error:
             self._fail(index, i, error.what)
-        for spec in i.specs():
-            if (spec.name.endswith("_n") or spec.name in ("tiles", "groups")) and getattr(i, spec.name) < 1:
-                self._fail(index, i, f"{spec.name} must be at least 1")
+        if spec := i.too_small():
+            self._fail(index, i, f"{spec.name} must be at least {spec.least}")
         if isinstance(i, Load):
             words = tiles(i) * load_steps(i, self.config)  # more than there are where column tiles share weights
             if words > LOADED:
                 self._fail(index, i, f"loads {words} weight words, {LOADED} can be looked at")
-            return
-        assert isinstance(i, (Array, Depthwise, Vector))
-        self._positions(index, i)
-        if isinstance(i, Vector):
+        elif isinstance(i, Vector):
+            self._positions(index, i)
             self._vector(index, i)
-        else:
+        elif isinstance(i, (Array, Depthwise)):
+            self._positions(index, i)
             self._stream(index, i)
+        elif i.UNIT.ports != Ports():  # what touches nothing needs no bounds but its fields'
+            self._fail(index, i, "the checker does not know what this unit touches")
 
     def _positions(self, index: int, i: Array | Depthwise | Vector) -> None:
         """Where an instruction's window may be."""

@@ -90,7 +90,7 @@ def _check_fields(op: Op, tasks: list[TileTask], config: HwConfig) -> None:
                     try:
                         spec.pack(value, instruction.UNIT)
                     except InternalError:
-                        if spec.name in FROM_TILING or spec.name.endswith("base"):
+                        if spec.base or spec.name in FROM_TILING:
                             continue
                         field = f"{instruction.UNIT}.{spec.name}"
                         raise TooLargeError(

@@ -49,7 +49,7 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristi
     return program
 
 
-def draft_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, int, Traffic]:
+def initial_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, int, Traffic]:
     """Of `fastest` before the search for cuts: cycles from the acceptance of the last input on, and those of the run,
     from which the search only takes away; and what travels for an inference. Errors as there."""
     variant, begun = _best(groups, config)

@@ -6,6 +6,7 @@ from ...board import Board
 from ...build import duration, flow
 from ...build.bitstream import Bitstream
 from ...config import HwConfig, preset
+from ...devices import family_of
 from .output import Output
 
 QUICK = "mini"
@@ -51,7 +52,7 @@ class FlowProgress:
             return
         if event.seconds == 0.0:
             self.told, self.phase = 0.0, ""
-            if event.stage == flow.STAGES[0]:
+            if event.stage == flow.ELABORATE:
                 self.output.message(self.outlook())
         if self.bar:
             self._show(name, event)
@@ -69,7 +70,7 @@ class FlowProgress:
 
     def note(self, built: Bitstream) -> None:
         """Keep the seconds of a run, for the estimates of later ones."""
-        if not built.cached and flow.STAGES[2] in self.seconds:
+        if not built.cached and family_of(self.board).stages[1] in self.seconds:
             duration.store(self.config.name, self.board.name, self.seconds)
 
     def _of(self, stage: str) -> str:

@@ -12,7 +12,8 @@ from ..values import Ints
 MOST = 64
 """Pieces of one Copy: each is an instruction."""
 STEPS = ((1, 1), (2, 2), (1, 2), (2, 1), (3, 3), (1, 3), (3, 1), (4, 4), (1, 4), (4, 1), (8, 8))
-"""Steps in the result that are tried."""
+"""Steps in the result that are tried: the factors of Resize, DepthToSpace and strides that models have, along one axis
+or both. Each costs a pass over the pixels; with other factors a result takes as many pieces as its lines have runs."""
 
 
 def pieces(source: Ints, pixel: Ints) -> list[Piece]:

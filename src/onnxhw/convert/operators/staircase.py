@@ -25,6 +25,8 @@ SLOPES = 65
 TRIES = 24
 """Lines that are proved before a search is given up; nearly always the first is right."""
 MOST_BIAS = 1 << 30
+"""Half of what a parameter's 32 bits hold: the input's zero point times the weights' sum is folded into the bias later,
+and takes the other half only with 66,000 weights (``128 * 127 * 66000 < 2**30``)."""
 NARROWEST, WIDEST = 1 / (MOST * 128), 1 / LEAST
 """Sums per level, for weights multiplied by at most 128."""
 GRID, ROUNDS = 65, 12

@@ -17,13 +17,15 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, Const, Ints, QuantConst, QuantizerTarget, Unquantized, Value
-from .affine import weights
 from .affine_sum import Affine
 from .arrange import materialise
+from .conv_gemm_matmul import weights
 from .operands import plain
 from .window import Window
 
 MOST_PHASES = 16
+"""Strides of 4 x 4. Each phase is a convolution with weights and drains of its own and a piece of the Copy behind, so
+a result of many phases costs more in instructions than in products. Not measured: models have strides of 2."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ class Ecp5:
 
     name = "ecp5"
     tools: tuple[str, ...] = ("yosys", "nextpnr-ecp5", "ecppack")
+    stages: tuple[str, str, str] = ("yosys", "nextpnr", "ecppack")
     small = "LFE5U-25F"
     routed = f"{NAME}.config"
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
