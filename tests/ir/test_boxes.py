@@ -143,6 +143,12 @@ def test_boxes_as_sets_of_elements() -> None:
     assert (a.size, a.shape, none.size) == (4, (1, 2, 2, 1), 0)
     assert a.inside(a.hull(b))
     assert not a.hull(b).inside(a)
+    boxes = [Box(*((low, low + 2) for low in lows)) for lows in np.ndindex(4, 4, 4)]
+    for other in boxes:
+        marks = np.zeros((1, 6, 6, 6))
+        marks[other.slices] += 1
+        marks[boxes[21].slices] += 1
+        assert other.meets(boxes[21]) == boxes[21].meets(other) == (marks.max() == 2)
     array = np.zeros((2, 4, 3, 5))
     array[a.slices] = 1
     assert array.sum() == 2 * a.size

@@ -46,6 +46,10 @@ class Box:
         pairs = zip(self.spans, other.spans, strict=True)
         return Box(*((min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs))
 
+    def meets(self, other: "Box") -> bool:
+        """Whether they have an element in common."""
+        return all(max(a[0], b[0]) < min(a[1], b[1]) for a, b in zip(self.spans, other.spans, strict=True))
+
     def inside(self, other: "Box") -> bool:
         """Whether the other has all its elements."""
         return all(b[0] <= a[0] and a[1] <= b[1] for a, b in zip(self.spans, other.spans, strict=True))
