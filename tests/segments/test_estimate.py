@@ -64,6 +64,25 @@ def test_weights_wait_for_room() -> None:
     assert tight.memory == roomy.memory
 
 
+def test_weights_of_later_segments_come_during_a_long_run() -> None:
+    """The third segment's come beside the first, if there is room for three, else beside the short second run, behind
+    the first one's stores."""
+    graph = chain()
+    made = [cut(graph, [op], {op.output: Box.whole(graph.tensors[op.output].shape)}) for op in graph.ops]
+    segments = tuple(replace(segment, loads=()) for segment in made if segment)
+    each, runs = weights_of(segments[0], SMALL), (RUN, 1, 1)
+    words = sum(each.values())
+
+    def found(depth: int) -> int:
+        left = iter(runs)
+        return estimate(Plan(segments, ()), replace(SMALL, weight_depth=depth), lambda _: next(left)).cycles
+
+    late = spilled(segments[0].outputs) + ceil(weight_bytes(each, SMALL) / (2 * LINEAR)) - (1 + SWAP)
+    assert late > 0
+    assert found(2 * words) == found(3 * words) + late
+    assert found(3 * words) == found(9 * words)
+
+
 def test_stores_hold_up_what_needs_their_place() -> None:
     graph = inverted()
     segments = tuple(replace(stripe(graph, (at, at + 5)), loads=()) for at in (0, 5))

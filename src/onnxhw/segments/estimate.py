@@ -1,14 +1,15 @@
 """`estimate`: the cycles of a plan, out of exact cycles of its segments and a contract for external memory.
 
 Core and external memory work side by side. The run of a segment begins when its loads and the run before have ended.
-Loads of activations begin with the run before if they are `early`, else with its end. Weights come into what the
-segment before leaves free of the weight memory while that one runs, and the rest behind it. Stores begin with the end
-of their run; behind a run that needs their place, the next waits for them. External memory does one thing after the
-other. Not counted: microcode, which a segment of another kind than the one before has to load.
+Loads of activations begin with the run before if they are `early`, else with its end. Weights come, in the order of
+their use, into what the running segment leaves free of the weight memory; what does not find room comes behind it.
+Stores begin with the end of their run; where the next run needs their place, it waits for them. External memory does
+one thing after the other. Not counted: microcode, which a segment of another kind than the one before has to load.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from math import ceil
 
 import numpy as np
 
@@ -89,48 +90,73 @@ def weight_bytes(words: Weights, config: HwConfig) -> int:
     return sum(size * config.weight_word + PARAM_BYTES * (high - low) for (_, (low, high)), size in words.items())
 
 
+@dataclass
+class _Channel:
+    """External memory: one transfer after the other, `free` from a cycle on; `busy`: cycles of all."""
+
+    column: float
+    free: int = 0
+    busy: int = 0
+
+    def move(self, start: int, size: float, share: float) -> int:
+        """The cycle in which a transfer of `size` bytes ends that cannot begin before `start`."""
+        took = ceil(size / (self.column * share))
+        self.free, self.busy = max(self.free, start) + took, self.busy + took
+        return self.free
+
+
 def estimate(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> Estimate:
     """The cycles of a plan whose first loads begin with the inference; `cycles`: of a segment's run."""
     assert config.external is not None
-    peak = config.external.data_bits / 8
-    free = started = ended = run = memory = stored = moved = read = 0
-    """Cycles: when external memory is free, when the last run began and ended, its stores; sums."""
-
-    def transfer(start: int, size: int, share: float) -> int:
-        nonlocal free, memory
-        took = int(np.ceil(size / (peak * share)))
-        free, memory = max(free, start) + took, memory + took
-        return free
-
-    before: Segment | None = None
+    channel = _Channel(config.external.data_bits / 8)
+    pairs = list(zip((None, *plan.segments), plan.segments, strict=False))
+    words = [sum(new_weights(before, segment, config).values()) for before, segment in pairs]
+    sizes = [weight_bytes(new_weights(before, segment, config), config) for before, segment in pairs]
+    missing = [float(size) for size in sizes]
+    """Bytes of each segment's new weights that are not on chip yet."""
+    started = ended = run = moved = used = 0
     pending: tuple[Region, ...] = ()
-    for segment in plan.segments:
-        words = new_weights(before, segment, config)
-        size = weight_bytes(words, config)
-        room = config.weight_depth - (sum(weights_of(before, config).values()) if before else 0)
-        ahead = min(1.0, max(0, room) / sum(words.values())) if words else 0.0
-        loads = sum(region.box.size for region in segment.loads)
-        ready = transfer(started, int(size * ahead), LINEAR) if words else 0
-        if segment.early:
-            ready = max(ready, transfer(started, loads, SPILLED))
+    for n, (_, segment) in enumerate(pairs):
+        room = float(config.weight_depth - used)
+        ready = 0
+        for at in range(n, len(pairs)):
+            # While the segment before runs: its own weights first, then its early loads, then those of later segments.
+            there = words[at] * (1 - missing[at] / sizes[at]) if sizes[at] else 0.0
+            fits = min(1.0, max(0.0, room - there) / (words[at] - there)) if words[at] > there else 1.0
+            size = missing[at] * fits
+            if at > n:
+                size = min(size, max(0, ended - max(channel.free, started)) * channel.column * LINEAR)
+            if size >= 1:
+                end = channel.move(started, size, LINEAR)
+                ready = end if at == n else ready
+                missing[at] = missing[at] - size if missing[at] - size >= 1 else 0.0
+            if at == n and segment.early:
+                ready = max(ready, channel.move(started, _bytes(segment.loads), SPILLED))
+            if missing[at]:
+                break
+            room -= words[at]
         if pending and depends(segment, pending):
-            stored, pending = transfer(ended, sum(region.box.size for region in pending), SPILLED), ()
-        if size * (1 - ahead) >= 1:
-            ready = transfer(ended, size - int(size * ahead), LINEAR)
-        if loads and not segment.early:
-            ready = transfer(ended, loads, SPILLED)
+            channel.move(ended, _bytes(pending), SPILLED)
+            pending = ()
+        if missing[n]:
+            ready = channel.move(ended, missing[n], LINEAR)
+        if segment.loads and not segment.early:
+            ready = channel.move(ended, _bytes(segment.loads), SPILLED)
         if pending:
             full = peak_words(segment.graph, config) + region_words(pending, config) > config.act_words
-            stored = transfer(ended, sum(region.box.size for region in pending), SPILLED)
+            stored = channel.move(ended, _bytes(pending), SPILLED)
             ready = max(ready, stored if full else 0)
         took = cycles(segment.graph) + SWAP
         started = max(ready, ended)
         ended, run = started + took, run + took
-        moved += loads + sum(region.box.size for region in segment.outputs)
-        read += size
-        before, pending = segment, segment.outputs
-    end = transfer(ended, sum(region.box.size for region in pending), SPILLED)
-    return Estimate(max(end, ended), run, memory, read, moved, peak)
+        moved += _bytes(segment.loads) + _bytes(segment.outputs)
+        used, pending = sum(weights_of(segment, config).values()), segment.outputs
+    end = channel.move(ended, _bytes(pending), SPILLED)
+    return Estimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)
+
+
+def _bytes(regions: Sequence[Region]) -> int:
+    return sum(region.box.size for region in regions)
 
 
 def depends(segment: Segment, stored: Sequence[Region]) -> bool:
