@@ -104,8 +104,8 @@ def measure(name: str, preset_name: str, check: bool) -> tuple[dict[str, Any], s
     """A network's record, its plan, and the cycles of its parts."""
     graph, config, began = NETWORKS[name](), preset(preset_name), time.process_time()
     cycles = segments.PartCycles(config)
-    plan = segments.plan(graph, config, cycles)
-    found = segments.estimate(plan, config, cycles)
+    plan = segments.make_plan(graph, config, cycles)
+    found = segments.estimate_cycles(plan, config, cycles)
     record = {
         "network": name, "preset": preset_name, "macs": graph.macs(), "segments": len(plan.segments),
         "kinds": len({segments.kind(each.graph) for each in plan.segments}), "cycles": found.cycles,

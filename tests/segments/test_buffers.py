@@ -8,14 +8,14 @@ import pytest
 from small_networks import NETWORKS, SMALL, anything
 
 from onnxhw.external import ULX3S
-from onnxhw.segments import plan
+from onnxhw.segments import make_plan
 from onnxhw.segments.buffers import ALIGN, assign
 from onnxhw.segments.plan import Plan
 
 
 @pytest.fixture(scope="module", params=NETWORKS)
 def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
-    return request.param, plan(NETWORKS[request.param](), SMALL, anything)
+    return request.param, make_plan(NETWORKS[request.param](), SMALL, anything)
 
 
 def test_buffers_in_use_together_are_apart(planned: tuple[str, Plan]) -> None:
@@ -32,11 +32,11 @@ def test_buffers_in_use_together_are_apart(planned: tuple[str, Plan]) -> None:
 
 def test_places_are_used_again() -> None:
     graph = NETWORKS["inverted"]()
-    made = plan(graph, SMALL, anything)
+    made = make_plan(graph, SMALL, anything)
     assert made.external_bytes < sum(buffer.size for buffer in made.buffers)
 
 
 def test_buffers_are_assigned_from_the_segments_alone() -> None:
     graph = NETWORKS["residual"]()
-    made = plan(graph, SMALL, anything)
+    made = make_plan(graph, SMALL, anything)
     assert assign(graph, made.segments, SMALL, replace(ULX3S, rows=4096)) == made.buffers

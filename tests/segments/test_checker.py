@@ -9,13 +9,13 @@ from small_networks import NETWORKS, SMALL, anything
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.ir.boxes import Box
-from onnxhw.segments import Buffer, Plan, Region, check_plan, plan
+from onnxhw.segments import Buffer, Plan, Region, check_plan, make_plan
 from onnxhw.segments.estimate import depends
 from onnxhw.segments.plan import peak_words, weights_of
 
 CONFIG = replace(SMALL, act_depth=128)
 GRAPH = NETWORKS["branches"]()
-PLAN = plan(GRAPH, CONFIG, anything)
+PLAN = make_plan(GRAPH, CONFIG, anything)
 
 
 def changed(n: int, **fields: object) -> Plan:

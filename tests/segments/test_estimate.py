@@ -8,7 +8,7 @@ from small_networks import NETWORKS, SMALL, anything, chain, inverted
 
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Graph
-from onnxhw.segments import Buffer, PartCycles, Plan, Region, Segment, estimate, kind, plan
+from onnxhw.segments import Buffer, PartCycles, Plan, Region, Segment, estimate_cycles, kind, make_plan
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.estimate import LINEAR, SPILLED, SWAP, depends, weight_bytes
 from onnxhw.segments.plan import weights_of
@@ -37,7 +37,7 @@ def test_stripes_of_one_operation(early: bool) -> None:
     """Weights once; the second stripe's loads beside the first run, or behind it; its stores behind its own."""
     graph = inverted()
     segments = stripe(graph, (0, 5)), stripe(graph, (5, 10), early)
-    found = estimate(Plan(segments, ()), replace(SMALL, act_depth=1024), always)
+    found = estimate_cycles(Plan(segments, ()), replace(SMALL, act_depth=1024), always)
     weights = weight_bytes(weights_of(segments[0], SMALL), SMALL)
     first = ceil(weights / (2 * LINEAR)) + spilled(segments[0].loads)
     loads, stores = spilled(segments[1].loads), spilled(segments[1].outputs)
@@ -57,7 +57,7 @@ def test_weights_wait_for_room() -> None:
     segments = tuple(segment for segment in ops if segment)
     words = sum(weights_of(segments[0], SMALL).values())
     roomy, tight = (
-        estimate(Plan(segments, ()), replace(SMALL, weight_depth=depth), always) for depth in (2 * words, words)
+        estimate_cycles(Plan(segments, ()), replace(SMALL, weight_depth=depth), always) for depth in (2 * words, words)
     )
     late = ceil(weight_bytes(weights_of(segments[1], SMALL), SMALL) / (2 * LINEAR))
     assert tight.cycles == roomy.cycles + late
@@ -75,7 +75,7 @@ def test_weights_of_later_segments_come_during_a_long_run() -> None:
 
     def found(depth: int) -> int:
         left = iter(runs)
-        return estimate(Plan(segments, ()), replace(SMALL, weight_depth=depth), lambda _: next(left)).cycles
+        return estimate_cycles(Plan(segments, ()), replace(SMALL, weight_depth=depth), lambda _: next(left)).cycles
 
     late = spilled(segments[0].outputs) + ceil(weight_bytes(each, SMALL) / (2 * LINEAR)) - (1 + SWAP)
     assert late > 0
@@ -86,7 +86,7 @@ def test_weights_of_later_segments_come_during_a_long_run() -> None:
 def test_stores_hold_up_what_needs_their_place() -> None:
     graph = inverted()
     segments = tuple(replace(stripe(graph, (at, at + 5)), loads=()) for at in (0, 5))
-    roomy, full = (estimate(Plan(segments, ()), replace(SMALL, act_depth=depth), always) for depth in (1024, 64))
+    roomy, full = (estimate_cycles(Plan(segments, ()), replace(SMALL, act_depth=depth), always) for depth in (1024, 64))
     assert full.cycles == roomy.cycles + spilled(segments[0].outputs)
 
 
@@ -117,8 +117,8 @@ def test_a_kind_is_scheduled_once() -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_no_estimate_is_below_its_parts(name: str) -> None:
-    made = plan(NETWORKS[name](), SMALL, anything)
-    found = estimate(made, SMALL, always)
+    made = make_plan(NETWORKS[name](), SMALL, anything)
+    found = estimate_cycles(made, SMALL, always)
     assert max(found.run, found.memory) <= found.cycles <= found.run + found.memory
     assert found.run == len(made.segments) * (RUN + SWAP)
 
@@ -126,4 +126,4 @@ def test_no_estimate_is_below_its_parts(name: str) -> None:
 def test_buffers_cost_nothing() -> None:
     segments = (stripe(inverted(), (0, 5)),)
     buffers = (Buffer("x", 0, 800, -1, 1),)
-    assert estimate(Plan(segments, buffers), SMALL, always) == estimate(Plan(segments, ()), SMALL, always)
+    assert estimate_cycles(Plan(segments, buffers), SMALL, always) == estimate_cycles(Plan(segments, ()), SMALL, always)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from small_networks import NETWORKS, SMALL, anything, inputs
 
 from onnxhw.golden import run
-from onnxhw.segments import Region, differences, execute, plan
+from onnxhw.segments import Region, differences, execute, make_plan
 
 GRAPH = NETWORKS["residual"]()
-PLAN = plan(GRAPH, SMALL, anything)
+PLAN = make_plan(GRAPH, SMALL, anything)
 
 
 def test_every_tensor_is_made() -> None:

@@ -1,4 +1,4 @@
-"""`estimate`: the cycles of a plan, out of exact cycles of its segments and a contract for external memory.
+"""`estimate_cycles`: the cycles of a plan, out of exact cycles of its segments and a contract for external memory.
 
 Core and external memory work side by side. The run of a segment begins when its loads and the run before have ended.
 Loads of activations begin with the run before if they are `early`, else with its end. Weights come, in the order of
@@ -27,7 +27,7 @@ SWAP = 64
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlanEstimate:
     """Cycles of one inference: `run` in segments' runs, `memory` in transfers, `cycles` from begin to end."""
 
     cycles: int
@@ -105,7 +105,7 @@ class _Channel:
         return self.free
 
 
-def estimate(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> Estimate:
+def estimate_cycles(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> PlanEstimate:
     """The cycles of a plan whose first loads begin with the inference; `cycles`: of a segment's run."""
     assert config.external is not None
     channel = _Channel(config.external.data_bits / 8)
@@ -152,7 +152,7 @@ def estimate(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> Es
         moved += _bytes(segment.loads) + _bytes(segment.outputs)
         used, pending = sum(weights_of(segment, config).values()), segment.outputs
     end = channel.move(ended, _bytes(pending), SPILLED)
-    return Estimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)
+    return PlanEstimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)
 
 
 def _bytes(regions: Sequence[Region]) -> int:

@@ -1,4 +1,4 @@
-"""`plan`: groups of operations, and the boxes of their results that are made one after the other.
+"""`make_plan`: groups of operations, and the boxes of their results that are made one after the other.
 
 A group is a run of operations in the graph's order. Its last result is cut into blocks of channels, and these into
 stripes of columns and rows; what lies between its operations never leaves the chip. Groups are chosen so that the
@@ -53,7 +53,7 @@ class Candidate:
     cost: float
 
 
-def plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object]) -> Plan:
+def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object]) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
     `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
