@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import ceil
 
+import numpy as np
 import pytest
 from small_networks import NETWORKS, SMALL, anything, chain, inverted
 
@@ -107,6 +108,8 @@ def test_kinds_are_told_apart_by_all_but_names_and_values() -> None:
     assert kind(named) == kind(first)
     assert kind(replace(first, ops=[replace(first.ops[0], pads=(1, 0, 0, 0))])) != kind(first)
     assert kind(stripe(graph, (0, 3)).graph) != kind(first)
+    wider = np.zeros((24, 8, 1, 3), np.int8)
+    assert kind(replace(first, ops=[replace(first.ops[0], weight=wider)])) != kind(first)  # type: ignore[call-arg]
 
 
 def test_a_kind_is_scheduled_once() -> None:

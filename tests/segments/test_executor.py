@@ -2,20 +2,27 @@
 
 from dataclasses import replace
 
+import pytest
 from small_networks import NETWORKS, SMALL, anything, inputs
 
 from onnxhw.golden import run
-from onnxhw.segments import Region, differences, execute, make_plan
+from onnxhw.ir.graph import Graph
+from onnxhw.segments import Plan, Region, differences, execute, make_plan
 
 GRAPH = NETWORKS["residual"]()
 PLAN = make_plan(GRAPH, SMALL, anything)
 
 
-def test_every_tensor_is_made() -> None:
-    values = inputs(GRAPH, 1)
-    assert differences(GRAPH, PLAN, values) == []
-    expected, made = run(GRAPH, values), list(execute(GRAPH, PLAN, values))
-    assert {region.tensor for region, _ in made} == {op.output for op in GRAPH.ops}
+BRANCHES = NETWORKS["branches"]()
+WITH_KEPT = make_plan(BRANCHES, SMALL, anything)
+
+
+@pytest.mark.parametrize(("graph", "plan"), [(GRAPH, PLAN), (BRANCHES, WITH_KEPT)], ids=["residual", "branches"])
+def test_every_tensor_is_made(graph: Graph, plan: Plan) -> None:
+    values = inputs(graph, 1)
+    assert differences(graph, plan, values) == []
+    expected, made = run(graph, values), list(execute(graph, plan, values))
+    assert {region.tensor for region, _ in made} == {op.output for op in graph.ops}
     assert all((found == expected[region.tensor][region.box.slices]).all() for region, found in made)
 
 
@@ -33,6 +40,10 @@ def test_tensors_that_lie_on_each_other_are_seen() -> None:
 
 
 def test_an_output_that_is_not_made_is_named() -> None:
-    segments = PLAN.segments[:-1]
-    last = GRAPH.outputs[-1].tensor
-    assert Region.whole(GRAPH, last) in differences(GRAPH, replace(PLAN, segments=segments), inputs(GRAPH))
+    """Nothing of it, or not all."""
+    last = Region.whole(GRAPH, GRAPH.outputs[-1].tensor)
+    assert last in differences(GRAPH, replace(PLAN, segments=PLAN.segments[:-1]), inputs(GRAPH))
+    last = Region.whole(BRANCHES, BRANCHES.outputs[-1].tensor)
+    assert WITH_KEPT.segments[-2].outputs[0].tensor == last.tensor
+    some = replace(WITH_KEPT, segments=WITH_KEPT.segments[:-1])
+    assert differences(BRANCHES, some, inputs(BRANCHES)) == [last]

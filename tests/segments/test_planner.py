@@ -8,8 +8,12 @@ from small_networks import NETWORKS, SMALL, anything, chain, inputs, inverted
 from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
-from onnxhw.ir.graph import Graph
+from onnxhw.ir.boxes import Box
+from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.segments import PartCycles, Region, differences, make_plan
+from onnxhw.segments.cutting import cut
+from onnxhw.segments.plan import peak_words
+from onnxhw.segments.planner import chained
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -83,3 +87,44 @@ def test_loads_come_early_where_there_is_room_and_not_at_all_where_they_are_ther
     assert {segment.early for segment in segments[1:]} == {False, True}
     assert not segments[0].early
     assert any(len(segment.loads) < len(segment.inputs) for segment in segments)
+
+
+def test_what_has_no_room_beside_the_run_is_loaded_again() -> None:
+    """Two blocks of channels read the same operand, which outlives its last use in the first one if it stays."""
+    graph = inverted()
+    y = graph.tensors[graph.ops[1].output]
+    made = [cut(graph, graph.ops[:2], {y.name: Box(span, (0, 10), (0, 10))}) for span in ((0, 12), (12, 24))]
+    first, second = (segment for segment in made if segment)
+    peak, kept = peak_words(first.graph, SMALL), peak_words(first.graph, SMALL, {first.graph.inputs[0].tensor})
+    assert peak <= 3 * 256 < kept
+    assert chained([first, second], replace(SMALL, act_banks=3, act_depth=256))[1] == second
+    assert chained([first, second], replace(SMALL, act_depth=512))[1] == replace(second, loads=())
+
+
+def test_a_part_that_is_larger_than_the_one_looked_at_is_refused() -> None:
+    """Of seven rows in two stripes, the second has fewer."""
+    graph, config = inverted(8, 7), replace(SMALL, act_banks=2)
+    assert differences(graph, make_plan(graph, config, anything), inputs(graph)) == []
+
+
+def test_a_row_is_cut_into_columns() -> None:
+    x, y = (Tensor(name, (1, 4, 1, 400), 0.05, 3) for name in ("x", "y"))
+    ports = [[Port(one.name, one.shape, "int8", one.name)] for one in (x, y)]
+    add = Add("add", ("x", "x"), "y")
+    graph = Graph("row", {"x": x, "y": y}, [add], *ports)
+    made = make_plan(graph, SMALL, anything)
+    assert [region.box.cols for segment in made.segments for region in segment.outputs] == [
+        (at, at + 100) for at in range(0, 400, 100)
+    ]  # fmt: skip
+    assert differences(graph, made, inputs(graph)) == []
+
+
+def test_a_result_that_is_read_later_in_its_group_can_be_an_output() -> None:
+    graph = chain()
+    middle = graph.ops[1].output
+    graph.outputs.insert(0, Port("middle", graph.tensors[middle].shape, "int8", middle))
+    made = make_plan(graph, preset("ulx3s-85f+sdram"), anything)
+    assert [region.tensor for segment in made.segments for region in segment.outputs] == [
+        middle, graph.ops[2].output
+    ]  # fmt: skip
+    assert differences(graph, made, inputs(graph)) == []

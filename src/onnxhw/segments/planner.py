@@ -73,8 +73,8 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
                 refused[candidate] = why
             segments += made or []
         if len(refused) == known:
-            chained = _chained(segments, config)
-            found = Plan(chained, assign(graph, chained, config, config.external))
+            linked = chained(segments, config)
+            found = Plan(linked, assign(graph, linked, config, config.external))
             check_plan(graph, found, config)
             return found
     raise _no_part(graph.ops[0], list(refused.values()))
@@ -261,7 +261,7 @@ def _run(graph: Graph, config: HwConfig) -> int:
     return max(array, depthwise, vector)
 
 
-def _chained(segments: Sequence[Segment], config: HwConfig) -> tuple[Segment, ...]:
+def chained(segments: Sequence[Segment], config: HwConfig) -> tuple[Segment, ...]:
     """The segments without loads of what is on chip from the one before, and with early loads where there is room."""
     found: list[Segment] = []
     for segment in segments:
