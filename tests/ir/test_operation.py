@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from every_operation import every
 from hypothesis import given
 from hypothesis import strategies as st
 
 import onnxhw
-from onnxhw.cli.common.selftest_network import network
-from onnxhw.ir.graph import Copy, Graph, Op, Piece, Reshape, Tensor
+from onnxhw.ir.graph import Copy, Op, Tensor
 from onnxhw.ir.operation import Clamped, Operation
 from onnxhw.ir.text import parse, text
 from onnxhw.ir.verify import verify
@@ -53,18 +53,6 @@ def test_of_what_is_not_said_the_careful_answer_holds() -> None:
     assert op.range([(3, 4)]) == (-128, 127)
     assert (op.moves, op.elementwise, op.channelwise) == (False, False, False)
     assert op.where == "node 'any' (Any8)"
-
-
-def every() -> Graph:
-    """A graph with every operation."""
-    graph = network()
-    concat, c, size = graph.tensors["concat"], graph.tensors["concat"].channels, graph.tensors["concat"].height
-    down = Piece(0, size, size, 1, size - 1, size)
-    graph.ops.append(Copy("copy", ("concat",), "copied", pieces=(down,), fill=5))
-    graph.ops.append(Reshape("reshape", ("copied",), "flat"))
-    graph.tensors["copied"] = Tensor("copied", concat.shape, concat.scale, concat.zero_point)
-    graph.tensors["flat"] = Tensor("flat", (1, c * size * size, 1, 1), concat.scale, concat.zero_point)
-    return graph
 
 
 def test_every_operation_is_read_back() -> None:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, Ints
+from .boxes import Box
 from .channels import VARIES, Mask, Order, constant_planes
 from .windows import ONE_PIXEL, Pads, Window
 
@@ -163,6 +164,25 @@ class Operation(ABC):
     def clamped(self, lo: int, hi: int) -> "Self | None":
         """The operation with its results clamped to ``lo .. hi``, too; None if it has no clamp."""
         return None
+
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        """Whether `part` can cut the result along channels, rows and columns."""
+        return self.elementwise, self.elementwise, self.elementwise
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        """Of each operand the box that a box of the result is made of; empty where the operand has no part in it."""
+        if not self.elementwise:
+            return [Box.whole(x.shape) for x in inputs]
+        return [
+            Box(*((0, 1) if size == 1 else span for span, size in zip(box.spans, x.shape[1:], strict=True)))
+            for x in inputs
+        ]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
+        """The operation that makes this box of the result alone, out of the boxes `needed` of the operands that have a
+        part in it; None if there is none."""
+        return self if self.elementwise or box == Box.whole(y.shape) else None
 
     def require(self, holds: bool, what: str, *values: object) -> None:
         """E1302 unless it holds; `what` is only formatted then, for that takes longer than to look."""

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from ... import fixed
 from ...fixed import Ints
+from ..boxes import Box, Span, window_view
 from ..channels import VARIES, Mask, Order, spans_padding
-from ..operation import Array8, Clamped, Tensor
+from ..operation import Array8, Clamped, Operation, Tensor
 from ..windows import Pads, Window, joined_pads
 
 if TYPE_CHECKING:
@@ -145,6 +146,35 @@ class Conv(Clamped):
         joined = joined_pads(pads, self.pads)
         return joined and replace(self, pads=joined)
 
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, True, True
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        """All input channels of the groups that the box meets."""
+        (x,), depth = inputs, self.weight.shape[1]
+        first, end = self._groups_of(box.channels)
+        met = window_view(self.window, box, x.shape)
+        rows, cols = met[:2] if met else ((0, 0), (0, 0))
+        return [Box((first * depth, end * depth), rows, cols)]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
+        """None where a window meets only padding, or where the box has whole groups and a part of another."""
+        met, (first, end) = window_view(self.window, box, inputs[0].shape), self._groups_of(box.channels)
+        each = len(self.weight) // self.groups
+        if met is None or (end - first > 1 and box.channels != (first * each, end * each)):
+            return None
+        mine = slice(*box.channels)
+        return replace(
+            self, weight=self.weight[mine], bias=self.bias[mine], multiplier=self.multiplier[mine], pads=met[2],
+            groups=end - first,
+        )  # fmt: skip
+
+    def _groups_of(self, channels: Span) -> Span:
+        """The groups that make these channels of the result."""
+        each = len(self.weight) // self.groups
+        return channels[0] // each, -(-channels[1] // each)
+
     def _spans_padding(self, x: Tensor) -> Mask:
         return spans_padding(self.window, (x.height, x.width))
 
@@ -171,6 +201,10 @@ class PackedConv(Conv):
     tiles: tuple[PackedTile, ...] = ()
     elements: tuple[bool, ...] = ()
     """Whether channel ``t * W + lane`` meets an element of the window; the weights of others are 0."""
+
+    crops = Operation.crops
+    needed = Operation.needed
+    part = Operation.part
 
     def streamed(self) -> npt.NDArray[np.bool_]:
         return np.array(self.elements, bool)

@@ -1,10 +1,15 @@
 """`MatMul`: product of two activations."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ... import fixed
 from ...fixed import Ints
+from ..boxes import Box
 from ..operation import Array8, Clamped, Tensor, centred
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 
 @dataclass(frozen=True)
@@ -45,3 +50,17 @@ class MatMul(Clamped):
     def macs(self, inputs: list[Tensor], y: Tensor) -> int:
         a = inputs[0]
         return a.channels * a.height * a.width * y.width
+
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, True, True
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        """Rows of the first operand, columns of the second."""
+        k = (0, inputs[0].height if self.transposed_a else inputs[0].width)
+        first = (k, box.rows) if self.transposed_a else (box.rows, k)
+        second = (box.cols, k) if self.transposed_b else (k, box.cols)
+        return [Box(box.channels, *first), Box(box.channels, *second)]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self":
+        return self

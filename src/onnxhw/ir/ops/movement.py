@@ -1,17 +1,23 @@
 """`Concat`, `Reshape` and `Copy`: operations that compute nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ...fixed import Ints
+from ..boxes import Box
 from ..channels import Mask, agree, constant_planes
 from ..operation import Array8, Interval, Operation, Tensor, hull
 from ..windows import Pads
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11
 
 
 class Movement(Operation):
@@ -49,6 +55,22 @@ class Concat(Joining):
 
     def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
         return np.concatenate(arrays, axis=1).astype(np.int64)
+
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, True, True
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        """Of each operand the channels that it gives to the box."""
+        begins = accumulate((x.channels for x in inputs), initial=0)
+        placed = zip(begins, inputs, strict=False)
+        ends = ([min(max(end - begin, 0), x.channels) for end in box.channels] for begin, x in placed)
+        return [Box((low, high), box.rows, box.cols) for low, high in ends]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self":
+        """A concatenation of those operands that give something."""
+        given = zip(self.inputs, self.needed(box, inputs, y), strict=True)
+        return replace(self, inputs=tuple(name for name, mine in given if mine.size))
 
 
 @dataclass(frozen=True)
@@ -124,6 +146,17 @@ class Copy(Movement):
 
     def range(self, inputs: Sequence[Interval]) -> Interval:
         return hull([*inputs, (self.fill, self.fill)])
+
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, False, False
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        return [Box(box.channels, (0, x.height), (0, x.width)) for x in inputs]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
+        """None unless the box has all rows and columns."""
+        return self if box.shape[2:] == y.shape[2:] else None
 
     def padding(self, inputs: list[Tensor], y: Tensor) -> Pads | None:
         if len(inputs) != 1 or len(self.pieces) != 1:

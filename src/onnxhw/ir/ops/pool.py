@@ -10,6 +10,7 @@ import numpy as np
 
 from ... import fixed
 from ...fixed import INT8_MIN, Ints
+from ..boxes import Box, window_view
 from ..operation import Array8, Clamped, Interval, Operation, Tensor, centred, hull
 from ..windows import Pads, Window, joined_pads
 
@@ -40,6 +41,19 @@ class Pool(Operation):
         """Only what is cut: a pool's own padding is left out of its windows, what an operand brings is not."""
         joined = joined_pads(pads, self.pads) if max(pads) <= 0 else None
         return joined and replace(self, pads=joined)
+
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, True, True
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        met = window_view(self.window, box, inputs[0].shape)
+        return [Box(box.channels, *(met[:2] if met else ((0, 0), (0, 0))))]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
+        """None where a window meets only padding."""
+        met = window_view(self.window, box, inputs[0].shape)
+        return replace(self, pads=met[2]) if met else None
 
     def check(self, inputs: list[Tensor], y: Tensor) -> None:
         self.require_count(inputs, 1)

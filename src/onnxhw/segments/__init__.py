@@ -1,0 +1,22 @@
+"""Networks larger than the chip: a plan of segments with buffers in external memory. `compile` does not use it yet."""
+
+from .checker import check_plan
+from .estimate import PartCycles, PlanEstimate, estimate_cycles, kind
+from .executor import differences, execute
+from .plan import Buffer, Plan, Region, Segment
+from .planner import make_plan
+
+__all__ = [
+    "Buffer",
+    "PartCycles",
+    "Plan",
+    "PlanEstimate",
+    "Region",
+    "Segment",
+    "check_plan",
+    "differences",
+    "estimate_cycles",
+    "execute",
+    "kind",
+    "make_plan",
+]

@@ -1,0 +1,161 @@
+"""`Plan`: a graph as segments that run one after the other, with buffers in external memory between them."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from ..config import WINDOW, HwConfig
+from ..ir.boxes import Box
+from ..ir.graph import Graph, Op
+from ..ir.operation import Tensor
+
+Weights = Mapping[tuple[str, tuple[int, int]], int]
+"""Weight words, by operation and its output channels."""
+PARAM_BYTES = 8
+"""Of an output channel: bias, multiplier and shift in a row of the parameter memory."""
+
+
+@dataclass(frozen=True, order=True)
+class Region:
+    """A box of one of the model's tensors."""
+
+    tensor: str
+    box: Box
+
+    @classmethod
+    def whole(cls, graph: Graph, tensor: str) -> "Region":
+        """All of a tensor."""
+        return cls(tensor, Box.whole(graph.tensors[tensor].shape))
+
+
+@dataclass(frozen=True)
+class OperationPart:
+    """A box of the result, `tensor`, of one of the model's operations."""
+
+    op: str
+    tensor: str
+    box: Box
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Parts of operations that run as one program.
+
+    `graph` is what runs; its inputs and outputs are, in order, the regions `inputs` and `outputs` of the model's
+    tensors. Before it runs `loads` come from external memory; other inputs are on chip from the segment before. All
+    outputs are stored. With `early` the loads come while the segment before runs.
+    """
+
+    graph: Graph
+    parts: tuple[OperationPart, ...]
+    inputs: tuple[Region, ...]
+    outputs: tuple[Region, ...]
+    loads: tuple[Region, ...]
+    early: bool = False
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """Bytes of external memory: of a tensor or, with `weights`, of an operation's weights and parameters.
+
+    `first`, `last`: the segments between which it is in use, both included; -1: from before the first on.
+    """
+
+    name: str
+    address: int
+    size: int
+    first: int
+    last: int
+    weights: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Segments in order, and where in external memory everything lies."""
+
+    segments: tuple[Segment, ...]
+    buffers: tuple[Buffer, ...]
+
+    @property
+    def external_bytes(self) -> int:
+        """Bytes of external memory up to the last buffer's end."""
+        return max((buffer.address + buffer.size for buffer in self.buffers), default=0)
+
+
+def act_words(shape: tuple[int, ...], config: HwConfig) -> int:
+    """Activation words of a tensor, a word for each pixel and W channels."""
+    return -(-shape[1] // config.word) * shape[2] * shape[3]
+
+
+def packed_words(x: Tensor, op: Op, config: HwConfig) -> int | None:
+    """Activation words of a tensor that a first convolution reads packed (`onnxhw.passes.packed_inputs`), about: its
+    bytes, with the padding between rows; None if it is not read so."""
+    if not config.unaligned or not op.any_order or op.taps < 2 or 4 * x.channels > config.word:
+        return None
+    top, left, bottom, right = (max(0, pad) for pad in op.window.pads)
+    return -(-x.channels * (x.height + top + bottom) * (x.width + left + right) // config.word)
+
+
+def on_depthwise_unit(op: Op, x: Tensor, config: HwConfig) -> bool:
+    """Whether the depthwise unit has the window and the line buffer for a convolution of this operand."""
+    _, left, _, right = op.window.pads
+    small = max(op.window.kernel) <= WINDOW and op.window.dilations == (1, 1)
+    return op.channelwise and small and x.width + left + right <= config.depthwise
+
+
+def weight_words(op: Op, x: Tensor, config: HwConfig) -> int:
+    """Weight words of an operation on this operand in whole tiles, as if none were alike."""
+    if not op.weight.size:
+        return 0
+    outputs, depth = int(op.weight.shape[0]), int(op.weight.shape[1])
+    if on_depthwise_unit(op, x, config):
+        return -(-outputs // config.depthwise_lanes) * config.depthwise_words
+    columns = -(-outputs // config.used_cols)
+    if op.channelwise:
+        return columns * op.taps * config.tile_words
+    packed = 4 * depth <= config.word
+    rows = -(-depth * op.taps // config.rows) + op.window.kernel[0] if packed else -(-depth // config.rows) * op.taps
+    return columns * rows * config.tile_words
+
+
+def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> int:
+    """Most activation words that are in use at once if the operations run one after the other; outputs, and the
+    tensors `kept`, stay to the end."""
+    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
+    inputs = {port.tensor for port in graph.inputs}
+    for op in graph.ops:
+        for name in inputs.intersection(op.inputs):
+            words[name] = packed_words(graph.tensors[name], op, config) or words[name]
+    last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
+    last |= dict.fromkeys([*kept, *(port.tensor for port in graph.outputs)], len(graph.ops))
+    live, peak = inputs, 0
+    for n, op in enumerate(graph.ops):
+        live.add(op.output)
+        peak = max(peak, sum(words[name] for name in live))
+        live = {name for name in live if last.get(name, n) > n}
+    return peak
+
+
+def ports_of(segment: Segment, regions: Collection[Region]) -> set[str]:
+    """The tensors in a segment's graph that stand for these of its regions."""
+    pairs = [*zip(segment.graph.inputs, segment.inputs, strict=True)]
+    pairs += zip(segment.graph.outputs, segment.outputs, strict=True)
+    return {port.tensor for port, region in pairs if region in regions}
+
+
+def weights_of(segment: Segment, config: HwConfig) -> Weights:
+    """The weights of a segment."""
+    graph = segment.graph
+    words = {op.name: weight_words(op, graph.tensors[op.inputs[0]], config) for op in graph.ops}
+    found = {(part.op, part.box.channels): words[part.op] for part in segment.parts}
+    return {key: size for key, size in found.items() if size}
+
+
+def region_words(regions: Collection[Region], config: HwConfig) -> int:
+    """Activation words of regions."""
+    return sum(act_words(region.box.shape, config) for region in regions)
+
+
+def tensor_bytes(tensor: Tensor) -> int:
+    """Bytes in external memory: its elements."""
+    return prod(tensor.shape)

@@ -1,0 +1,280 @@
+"""`make_plan`: groups of operations, and the boxes of their results that are made one after the other.
+
+A group is a run of operations in the graph's order. Its last result is cut into blocks of channels, and these into
+stripes of columns and rows; what lies between its operations never leaves the chip. Groups are chosen so that the
+sum of their rough costs is least; what the scheduler then refuses is left out, and they are chosen again.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ..config import HwConfig
+from ..errors import DoesNotFitError, UnsupportedError, UsageError
+from ..ir.boxes import Box, Span
+from ..ir.graph import Graph, Op
+from .buffers import assign
+from .checker import check_plan
+from .cutting import boxes_of, cut
+from .estimate import LINEAR, SPILLED, SWAP, depends
+from .plan import (
+    PARAM_BYTES,
+    Plan,
+    Segment,
+    act_words,
+    on_depthwise_unit,
+    peak_words,
+    ports_of,
+    region_words,
+    weight_words,
+    weights_of,
+)
+
+LONGEST = 8
+"""Most operations of a group: two blocks of an inverted bottleneck with their sums."""
+CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+"""Numbers of blocks of channels, of stripes of rows that are tried."""
+COLUMN_CUTS = (1, 2, 3, 4)
+"""Numbers of stripes of columns: a line buffer of 64 words holds 224 pixels in four."""
+OVERHEAD = 200
+"""Cycles of a segment's run that no unit works, about: a convolution of 113,381 cycles has 112,896 of products."""
+ROUNDS = 200
+"""Times that groups are chosen again at most."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to run the operations `first` to `end`: the last result in so many blocks of channels, stripes of rows and
+    of columns; (1, 1, 1): everything at once. `cost`: cycles, about."""
+
+    first: int
+    end: int
+    cuts: tuple[int, int, int]
+    cost: float
+
+
+def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object]) -> Plan:
+    """The checked plan of a graph for a configuration with external memory.
+
+    `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
+    (`onnxhw.segments.PartCycles`). `UsageError` E2190: the configuration has no external memory. `DoesNotFitError`
+    E5190: it is too small; E5191: of an operation there is no part that fits the chip.
+    """
+    if config.external is None:
+        raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
+    search = _Search(graph, config)
+    refused: dict[Candidate, str] = {}
+    for _ in range(ROUNDS):
+        segments: list[Segment] = []
+        known = len(refused)
+        for candidate in search.best(refused):
+            made = search.segments(candidate)
+            if why := _refusal(made, config, accept):
+                refused[candidate] = why
+            segments += made or []
+        if len(refused) == known:
+            linked = chained(segments, config)
+            found = Plan(linked, assign(graph, linked, config, config.external))
+            check_plan(graph, found, config)
+            return found
+    raise _no_part(graph.ops[0], list(refused.values()))
+
+
+def _refusal(segments: Sequence[Segment] | None, config: HwConfig, accept: Callable[[Graph], object]) -> str:
+    """Why a candidate cannot be; "" if it can."""
+    try:
+        for segment in segments or ():
+            if why := _too_large(segment, config):
+                return why
+            accept(segment.graph)
+    except (DoesNotFitError, UnsupportedError) as error:
+        return error.what
+    return "" if segments else "it cannot be cut so"
+
+
+def _no_part(op: Op, refusals: Sequence[str]) -> DoesNotFitError:
+    last = f"; last: {refusals[-1]}" if refusals else ""
+    return DoesNotFitError("E5191", f"no part of it fits the chip{last}", where=op.where, hint="a larger preset")
+
+
+class _Search:
+    """Candidates of a graph on a configuration."""
+
+    def __init__(self, graph: Graph, config: HwConfig) -> None:
+        assert config.external is not None
+        self.graph, self.config, self.column = graph, config, config.external.data_bits / 8
+        outputs = {port.tensor for port in graph.outputs}
+        self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
+        self.last_use |= dict.fromkeys(outputs, len(graph.ops))
+        self.candidates = [
+            found
+            for first in range(len(graph.ops))
+            for end in range(first + 1, min(first + LONGEST, len(graph.ops)) + 1)
+            for found in self._of(first, end)
+        ]
+
+    def best(self, refused: Mapping[Candidate, str]) -> list[Candidate]:
+        """The cheapest candidates that make all operations, in order; E5191 if there are none."""
+        count = len(self.graph.ops)
+        chosen: dict[int, tuple[float, Candidate | None]] = {count: (0.0, None)}
+        by_first: dict[int, list[Candidate]] = {}
+        for candidate in self.candidates:
+            if candidate not in refused:
+                by_first.setdefault(candidate.first, []).append(candidate)
+        for first in reversed(range(count)):
+            ways = [each for each in by_first.get(first, ()) if each.end in chosen]
+            if ways:
+                best = min(ways, key=lambda each: each.cost + chosen[each.end][0])
+                chosen[first] = best.cost + chosen[best.end][0], best
+        if 0 not in chosen:
+            stuck = max(n for n in range(count) if n not in chosen)
+            raise _no_part(self.graph.ops[stuck], [why for each, why in refused.items() if each.first == stuck])
+        path: list[Candidate] = []
+        at = 0
+        while (found := chosen[at][1]) is not None:
+            path.append(found)
+            at = found.end
+        return path
+
+    def segments(self, candidate: Candidate) -> list[Segment] | None:
+        """The segments of a candidate, in order, all inputs loaded."""
+        made = [cut(self.graph, self._ops(candidate), wanted) for wanted in self._wanted(candidate)]
+        return [segment for segment in made if segment] if all(made) else None
+
+    def _ops(self, candidate: Candidate) -> list[Op]:
+        return self.graph.ops[candidate.first : candidate.end]
+
+    def _wanted(self, candidate: Candidate) -> list[dict[str, Box]]:
+        """Of each part the boxes that it makes for others."""
+        if candidate.cuts == (1, 1, 1):
+            return [{name: Box.whole(self.graph.tensors[name].shape) for name in self._results(candidate)}]
+        return [{self.graph.ops[candidate.end - 1].output: box} for box in self._boxes(candidate)]
+
+    def _results(self, candidate: Candidate) -> list[str]:
+        """What a group makes for others."""
+        made, end = [op.output for op in self._ops(candidate)], candidate.end
+        return [name for name in made if self.last_use.get(name, end) >= end]
+
+    def _boxes(self, candidate: Candidate) -> list[Box]:
+        """Blocks of channels one after the other, in each stripes of columns, in each stripes of rows."""
+        y, (blocks, rows, cols) = self.graph.tensors[self.graph.ops[candidate.end - 1].output], candidate.cuts
+        channels = _spans(y.channels, blocks, self.config.used_cols)
+        return [
+            Box(mine, down, across)
+            for mine, across, down in product(channels, _spans(y.width, cols), _spans(y.height, rows))
+        ]
+
+    def _of(self, first: int, end: int) -> Iterator[Candidate]:
+        """Everything at once if that fits; else of each number of blocks and of columns the fewest stripes of rows that
+        fit, and the fewest with which transfers and runs can go on side by side."""
+        whole = Candidate(first, end, (1, 1, 1), 0.0)
+        if (cost := self._cost(whole)) is not None:
+            yield replace(whole, cost=cost[0])
+        if len(self._results(whole)) != 1 or self._results(whole) != [self.graph.ops[end - 1].output]:
+            return
+        y, crops = self.graph.tensors[self.graph.ops[end - 1].output], self.graph.ops[end - 1].crops
+        for blocks, cols in product(_numbers(crops[0], y.channels), _numbers(crops[2], y.width, COLUMN_CUTS)):
+            if blocks > 1 and (blocks - 1) * self.config.used_cols >= y.channels:
+                continue
+            found = False
+            for rows in _numbers(crops[1], y.height):
+                if (blocks, rows, cols) == (1, 1, 1):
+                    continue
+                candidate = Candidate(first, end, (blocks, rows, cols), 0.0)
+                if (cost := self._cost(candidate)) is None:
+                    continue
+                if cost[1] or not found:
+                    yield replace(candidate, cost=cost[0])
+                found = True
+                if cost[1]:
+                    break
+
+    def _cost(self, candidate: Candidate) -> tuple[float, bool] | None:
+        """Cycles, about, and whether a part's transfers fit beside another part; None if a part does not fit."""
+        config, boxes = self.config, self._wanted(candidate)
+        middle = len(boxes) // 2
+        segment = cut(self.graph, self._ops(candidate), boxes[middle])
+        if segment is None or _too_large(segment, config):
+            return None
+        weights, count = sum(weights_of(segment, config).values()), len(boxes)
+        rounds = len({box.channels for wanted in boxes for box in wanted.values()}) if count > 1 else 1
+        params = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops)
+        linear, spilled = self.column * LINEAR, self.column * SPILLED
+        of_weights = rounds * (weights * config.weight_word + params) / linear
+        late = rounds * max(0, 2 * weights - config.weight_depth) * config.weight_word / linear
+        outputs = sum(region.box.size for region in segment.outputs)
+        loads = sum(region.box.size for region in segment.loads)
+        moved = count * outputs + (1 if self._same_inputs(candidate, boxes) else count) * loads
+        runs = count * (_run(segment.graph, config) + OVERHEAD + SWAP)
+        # The first loads and the last stores of a group wait for, and hold up, the groups around it.
+        late += (outputs + loads) / spilled
+        words = region_words((*segment.loads, *segment.outputs), config)
+        if peak_words(segment.graph, config) + words <= config.act_words:
+            return max(runs, of_weights + moved / spilled) + late, True
+        return max(runs, of_weights) + moved / spilled + late, False
+
+    def _same_inputs(self, candidate: Candidate, boxes: Sequence[Mapping[str, Box]]) -> bool:
+        """Whether all parts read the same boxes, so that the first one loads them for all."""
+        if candidate.cuts[1:] != (1, 1) or len(boxes) == 1:
+            return False
+        ops = self._ops(candidate)
+        made = {op.output for op in ops}
+        one, other = (boxes_of(self.graph, ops, boxes[n]) for n in (0, 1))
+        return bool(one and other) and all(one[name] == other[name] for name in one if name not in made)  # type: ignore[index,union-attr]
+
+
+def _too_large(segment: Segment, config: HwConfig) -> str:
+    """What of a segment exceeds its memory; "" if nothing does."""
+    if (words := sum(weights_of(segment, config).values())) > config.weight_depth:
+        return f"{words} weight words of {config.weight_depth}"
+    if (words := peak_words(segment.graph, config)) > config.act_words:
+        return f"{words} activation words of {config.act_words}"
+    return ""
+
+
+def _numbers(allowed: bool, size: int, numbers: Sequence[int] = CUTS) -> list[int]:
+    return [number for number in numbers if number <= size] if allowed else [1]
+
+
+def _spans(size: int, parts: int, step: int = 1) -> list[Span]:
+    """So many spans, or fewer, that are equal but for the last, in whole steps."""
+    each = -(-size // (parts * step)) * step
+    return [(at, min(at + each, size)) for at in range(0, size, each)]
+
+
+def _run(graph: Graph, config: HwConfig) -> int:
+    """Cycles of the unit that has most to do: array, depthwise and vector unit work side by side."""
+    array = depthwise = vector = 0
+    for op in graph.ops:
+        (x, *_), y = graph.operands(op), graph.tensors[op.output]
+        drained = act_words(y.shape, config) * config.lane_groups
+        if not op.weight.size:
+            vector += 0 if op.joins else drained * max(1, op.taps)
+            continue
+        vector += drained
+        if on_depthwise_unit(op, x, config):
+            top, left, bottom, right = op.window.pads
+            words = -(-x.channels // config.depthwise_lanes)
+            depthwise += words * (x.height + top + bottom) * (x.width + left + right)
+        else:
+            array += weight_words(op, x, config) // config.tile_words * y.height * y.width
+    return max(array, depthwise, vector)
+
+
+def chained(segments: Sequence[Segment], config: HwConfig) -> tuple[Segment, ...]:
+    """The segments without loads of what is on chip from the one before, and with early loads where there is room."""
+    found: list[Segment] = []
+    for segment in segments:
+        before, pending = (found[-1], found[-2].outputs if len(found) > 1 else ()) if found else (None, ())
+        if before:
+            kept = tuple(region for region in segment.loads if region in (*before.inputs, *before.outputs))
+            if peak_words(before.graph, config, ports_of(before, kept)) > config.act_words:
+                kept = ()
+            loads = tuple(region for region in segment.loads if region not in kept)
+            words = peak_words(before.graph, config, ports_of(before, kept))
+            words += region_words(loads, config) + region_words(pending, config)
+            early = bool(loads) and words <= config.act_words
+            segment = replace(segment, loads=loads)
+            segment = replace(segment, early=early and not depends(segment, before.outputs))
+        found.append(segment)
+    return tuple(found)

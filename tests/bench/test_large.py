@@ -1,0 +1,28 @@
+"""The networks of `bench/large.py`, and the one that is planned in a moment."""
+
+import large
+import pytest
+
+from onnxhw.ir.verify import verify
+
+MACS = {"ad": 264_192, "resnet8": 75_777_280, "mobilenetv2": 300_774_272}
+"""Counted by hand: of MobileNetV2 its paper has 300 million."""
+
+
+@pytest.mark.parametrize("name", MACS)
+def test_networks_are_those_of_the_papers(name: str) -> None:
+    graph = large.NETWORKS[name]()
+    verify(graph)
+    assert graph.macs() == MACS[name]
+
+
+def test_every_network_has_a_goal() -> None:
+    assert set(large.NETWORKS) == set(large.GOALS)
+
+
+def test_the_autoencoder_is_planned_and_equal() -> None:
+    record, plan, _ = large.measure("ad", "ulx3s-85f+sdram", check=True)
+    assert record["differences"] == 0
+    assert record["weight_bytes"] >= record["macs"]  # every weight once
+    assert record["segments"] == len(plan.segments)
+    assert record["cycles"] > record["weight_bytes"] / 2

@@ -1,0 +1,60 @@
+"""Networks that are too large for the small configuration beside them."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from heuristics import Net
+
+from onnxhw.config import preset
+from onnxhw.ir.graph import Array8, Graph, MaxPool
+
+SMALL = replace(preset("mini+sdram"), name="small", act_depth=64, weight_depth=256)
+"""`mini` with 1,024 bytes of activations and 1,024 of weights."""
+
+
+def inverted(channels: int = 8, size: int = 10) -> Graph:
+    """Inverted bottlenecks with a sum and a stride, an average and a dense layer."""
+    net, y = Net(channels, size), "x"
+    for stride in (1, 2):
+        wide = net.depthwise(net.conv(y, 3 * channels, 1), stride=stride)
+        narrow = net.conv(wide, channels, 1)
+        y = net.add(y, narrow) if stride == 1 else narrow
+    return net.graph("inverted", net.conv(net.average(y), 20, 1))
+
+
+def residual() -> Graph:
+    """Convolutions of 3 x 3 around a shortcut that is a convolution, a pool, two outputs."""
+    net = Net(6, 12)
+    y = net.conv("x", 8)
+    z = net.add(net.conv(net.conv(y, 12, 3, 2), 12), net.conv(y, 12, 1, 2))
+    pooled = net._op(MaxPool, (z,), (12, 3, 3), kernel=(2, 2), strides=(2, 2))
+    return net.graph("residual", y, net.conv(pooled, 24, 1))
+
+
+def branches() -> Graph:
+    """A concatenation, and a product with one number per channel."""
+    net = Net(8, 10)
+    y = net.concat(net.conv("x", 5, 1), net.conv("x", 11), net.depthwise("x", 5))
+    return net.graph("branches", net.scale(y, net.conv(net.average(y), 24, 1)))
+
+
+def chain() -> Graph:
+    """Three small convolutions."""
+    net, y = Net(4, 3), "x"
+    for _ in range(3):
+        y = net.conv(y, 4)
+    return net.graph("chain", y)
+
+
+NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches}
+
+
+def inputs(graph: Graph, seed: int = 0) -> dict[str, Array8]:
+    """Random values of a graph's inputs."""
+    rng = np.random.default_rng(seed)
+    return {port.tensor: rng.integers(-128, 128, port.shape).astype(np.int8) for port in graph.inputs}
+
+
+def anything(_: Graph) -> Any:
+    """A scheduler that takes everything."""

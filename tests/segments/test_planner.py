@@ -1,0 +1,130 @@
+"""Plans of networks that are too large: golden results, and what cannot be planned."""
+
+from dataclasses import replace
+
+import pytest
+from small_networks import NETWORKS, SMALL, anything, chain, inputs, inverted
+
+from onnxhw.config import preset
+from onnxhw.errors import DoesNotFitError, UsageError
+from onnxhw.external import ULX3S
+from onnxhw.ir.boxes import Box
+from onnxhw.ir.graph import Add, Graph, Port, Tensor
+from onnxhw.segments import PartCycles, Region, differences, make_plan
+from onnxhw.segments.cutting import cut
+from onnxhw.segments.plan import peak_words
+from onnxhw.segments.planner import chained
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("act_depth", [64, 128, 1024])
+def test_plans_make_what_the_golden_model_makes(name: str, act_depth: int) -> None:
+    graph, config = NETWORKS[name](), replace(SMALL, act_depth=act_depth)
+    made = make_plan(graph, config, anything)
+    assert differences(graph, made, inputs(graph)) == []
+    assert len(made.segments) > 3
+
+
+def test_what_fits_is_one_segment() -> None:
+    graph = chain()
+    (segment,) = make_plan(graph, preset("ulx3s-85f+sdram"), anything).segments
+    assert [part.op for part in segment.parts] == [op.name for op in graph.ops]
+    assert segment.inputs == segment.loads == (Region.whole(graph, "x"),)
+
+
+def test_the_scheduler_takes_every_part() -> None:
+    graph = inverted()
+    cycles = PartCycles(SMALL)
+    made = make_plan(graph, SMALL, cycles)
+    assert differences(graph, made, inputs(graph)) == []
+    assert all(cycles(segment.graph) > 0 for segment in made.segments)
+    assert len(made.segments) > 5
+
+
+def test_what_is_refused_is_cut_otherwise() -> None:
+    graph, seen = inverted(), list[int]()
+
+    def single(part: Graph) -> None:
+        seen.append(len(part.ops))
+        if len(part.ops) > 1:
+            raise DoesNotFitError("E5101", "too many")
+
+    made = make_plan(graph, SMALL, single)
+    assert max(seen) > 1
+    assert {len(segment.graph.ops) for segment in made.segments} == {1}
+    assert differences(graph, made, inputs(graph)) == []
+
+
+def test_what_no_part_of_fits_is_named() -> None:
+    graph = inverted()
+
+    def never(part: Graph) -> None:
+        if len(part.ops) == 1 and "averagepool" in part.ops[0].name:
+            raise DoesNotFitError("E5101", "never")
+        if any("averagepool" in op.name for op in part.ops):
+            raise DoesNotFitError("E5101", "not even together")
+
+    with pytest.raises(DoesNotFitError, match=r"averagepool.*no part of it fits the chip") as error:
+        make_plan(graph, SMALL, never)
+    assert error.value.code == "E5191"
+
+
+def test_without_external_memory_there_is_no_plan() -> None:
+    with pytest.raises(UsageError) as error:
+        make_plan(inverted(), preset("mini"), anything)
+    assert error.value.code == "E2190"
+
+
+def test_external_memory_may_be_too_small() -> None:
+    tiny = replace(ULX3S, rows=2, columns=8, banks=2)
+    with pytest.raises(DoesNotFitError, match=f"small has {tiny.size}") as error:
+        make_plan(inverted(), replace(SMALL, external=tiny), anything)
+    assert error.value.code == "E5190"
+
+
+def test_loads_come_early_where_there_is_room_and_not_at_all_where_they_are_there() -> None:
+    segments = make_plan(NETWORKS["branches"](), replace(SMALL, act_depth=128), anything).segments
+    assert {segment.early for segment in segments[1:]} == {False, True}
+    assert not segments[0].early
+    assert any(len(segment.loads) < len(segment.inputs) for segment in segments)
+
+
+def test_what_has_no_room_beside_the_run_is_loaded_again() -> None:
+    """Two blocks of channels read the same operand, which outlives its last use in the first one if it stays."""
+    graph = inverted()
+    y = graph.tensors[graph.ops[1].output]
+    made = [cut(graph, graph.ops[:2], {y.name: Box(span, (0, 10), (0, 10))}) for span in ((0, 12), (12, 24))]
+    first, second = (segment for segment in made if segment)
+    peak, kept = peak_words(first.graph, SMALL), peak_words(first.graph, SMALL, {first.graph.inputs[0].tensor})
+    assert peak <= 3 * 256 < kept
+    assert chained([first, second], replace(SMALL, act_banks=3, act_depth=256))[1] == second
+    assert chained([first, second], replace(SMALL, act_depth=512))[1] == replace(second, loads=())
+
+
+def test_a_part_that_is_larger_than_the_one_looked_at_is_refused() -> None:
+    """Of seven rows in two stripes, the second has fewer."""
+    graph, config = inverted(8, 7), replace(SMALL, act_banks=2)
+    assert differences(graph, make_plan(graph, config, anything), inputs(graph)) == []
+
+
+def test_a_row_is_cut_into_columns() -> None:
+    x, y = (Tensor(name, (1, 4, 1, 400), 0.05, 3) for name in ("x", "y"))
+    ports = [[Port(one.name, one.shape, "int8", one.name)] for one in (x, y)]
+    add = Add("add", ("x", "x"), "y")
+    graph = Graph("row", {"x": x, "y": y}, [add], *ports)
+    made = make_plan(graph, SMALL, anything)
+    assert [region.box.cols for segment in made.segments for region in segment.outputs] == [
+        (at, at + 100) for at in range(0, 400, 100)
+    ]  # fmt: skip
+    assert differences(graph, made, inputs(graph)) == []
+
+
+def test_a_result_that_is_read_later_in_its_group_can_be_an_output() -> None:
+    graph = chain()
+    middle = graph.ops[1].output
+    graph.outputs.insert(0, Port("middle", graph.tensors[middle].shape, "int8", middle))
+    made = make_plan(graph, preset("ulx3s-85f+sdram"), anything)
+    assert [region.tensor for segment in made.segments for region in segment.outputs] == [
+        middle, graph.ops[2].output
+    ]  # fmt: skip
+    assert differences(graph, made, inputs(graph)) == []
