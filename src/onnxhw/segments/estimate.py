@@ -16,7 +16,7 @@ import numpy as np
 from ..config import HwConfig
 from ..ir.graph import Graph
 from ..passes.variants import variants
-from ..sched import draft_cycles
+from ..sched import initial_cycles
 from .plan import PARAM_BYTES, Plan, Region, Segment, Weights, peak_words, region_words, weights_of
 
 LINEAR, SPILLED = 0.96, 0.90
@@ -65,7 +65,7 @@ def _plain(value: object) -> object:
 
 class PartCycles:
     """Exact cycles of segments' runs on a configuration, of each kind once: those of the scheduler's draft
-    (`onnxhw.sched.draft_cycles`)."""
+    (`onnxhw.sched.initial_cycles`)."""
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
@@ -75,7 +75,7 @@ class PartCycles:
         """Cycles; `DoesNotFitError` and `UnsupportedError` as of the scheduler."""
         key = kind(graph)
         if key not in self.known:
-            self.known[key] = draft_cycles(variants(graph, self.config), self.config)[1]
+            self.known[key] = initial_cycles(variants(graph, self.config), self.config)[1]
         return self.known[key]
 
 
