@@ -118,7 +118,7 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
             context.tables[key] = integers
         return _table(context, node, value, integers, grid)
     if isinstance(value, Unquantized):
-        return _held(context, _summed(context, value, form, grid, zero, name, output), grid, node)
+        return _dequantized(context, _summed(context, value, form, grid, zero, name, output), grid, node)
     rounds = ROUNDING[form.mode] is np.rint or form.mode in STEPS
     if not form.bipolar and not rounds:
         raise BlockedError(f"rounding {form.mode} of a value of the host", "use rounding_mode ROUND there")
@@ -130,8 +130,8 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
         steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form)
         tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        held = QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
-        return _held(context, held, grid, node)
+        integers = QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        return _dequantized(context, integers, grid, node)
     steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form)
     last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
     return replace(value, steps=(*value.steps, *steps, last))
@@ -220,7 +220,7 @@ def _sign(context: Context, node: Node, value: Value, grid: ActivationGrid) -> V
         def formula(x: Floats) -> Ints:
             return np.where(x >= 0, np.int64(1), np.int64(-1))
 
-        return _held(context, into(context, chained(value, (), name), grid, name, node.output[0], formula), grid, node)
+        return _dequantized(context, into(context, chained(value, (), name), grid, name, node.output[0], formula), grid, node)
     if isinstance(value, (GraphInput, HostValue)) and value.dtype == "float32":
         steps: tuple[Step, ...] = (
             {"op": "BipolarQuant", "name": name},
@@ -231,7 +231,7 @@ def _sign(context: Context, node: Node, value: Value, grid: ActivationGrid) -> V
             return replace(value, steps=(*value.steps, *steps, last))
         tensor = context.feed(value, node.output[0], steps, float(grid.scale), 0)
         context.ranges[tensor.name] = -1, 1
-        return _held(context, QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape)), grid, node)
+        return _dequantized(context, QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape)), grid, node)
     raise BlockedError(
         "a sign of what is not yet on an int8 grid cannot be exact in the requantizer", "quantize to 8 bits before it"
     )
@@ -331,10 +331,10 @@ def _table(context: Context, node: Node, value: QuantizedView, integers: Array, 
     if not (same_grid(tensor, grid) and np.array_equal(table, EVERY)):
         nodes = tuple(dict.fromkeys([*(step["name"] for step in value.functions), name]))
         tensor = enter_table(context, tensor, table, node.output[0], float(grid.scale), grid.zero_point, nodes)
-    return _held(context, QuantizedView(tensor, value.moves, unsigned=grid.unsigned), grid, node)
+    return _dequantized(context, QuantizedView(tensor, value.moves, unsigned=grid.unsigned), grid, node)
 
 
-def _held(context: Context, integers: QuantizedView, grid: ActivationGrid, node: Node) -> QuantizedView:
+def _dequantized(context: Context, integers: QuantizedView, grid: ActivationGrid, node: Node) -> QuantizedView:
     """Quantized integers as the real numbers that a QONNX operator gives."""
     return out_of(context, integers, grid, node.label, node.output[0], node.output[0])
 
