@@ -73,6 +73,13 @@ def test_no_more_is_read_than_is_asked_for(bomb):
     assert len(read_arrays(bomb, ["x", "label"], (), 2, ["label"])["x"]) == ROWS
 
 
+def test_an_array_file_of_another_shape_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 4), np.float32))
+    for shape in ((1, 5), (1, 2, 4)):
+        with pytest.raises(UsageError, match=r"E2905 .*must have shape \[N, .*not \[2, 4\]"):
+            file_inputs([ValueInfo("x", shape, "float32")], tmp_path / "x.npy", None)
+
+
 @pytest.mark.parametrize("read", [file_inputs, whole_arrays])
 def test_an_array_of_another_shape_is_not_read(bomb, read):
     tracemalloc.start()

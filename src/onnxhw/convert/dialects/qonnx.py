@@ -130,8 +130,8 @@ def _activation(context: Context, node: Node, value: Value, form: IntQuant, grid
         steps = _steps(name, grid, zero, grid.zero_point - zero, "int8", form)
         tensor = context.feed(value, output, steps, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        integers = QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
-        return _dequantized(context, integers, grid, node)
+        view = QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        return _dequantized(context, view, grid, node)
     steps = _steps(name, grid, zero, 0, "uint8" if grid.unsigned else "int8", form)
     last: Step = {"op": "DequantizeLinear", "name": name, "scale": float(grid.scale), "zero_point": zero}
     return replace(value, steps=(*value.steps, *steps, last))
@@ -220,7 +220,8 @@ def _sign(context: Context, node: Node, value: Value, grid: ActivationGrid) -> V
         def formula(x: Floats) -> Ints:
             return np.where(x >= 0, np.int64(1), np.int64(-1))
 
-        return _dequantized(context, into(context, chained(value, (), name), grid, name, node.output[0], formula), grid, node)
+        signs = into(context, chained(value, (), name), grid, name, node.output[0], formula)
+        return _dequantized(context, signs, grid, node)
     if isinstance(value, (GraphInput, HostValue)) and value.dtype == "float32":
         steps: tuple[Step, ...] = (
             {"op": "BipolarQuant", "name": name},
