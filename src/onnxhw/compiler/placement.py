@@ -1,4 +1,8 @@
-"""`place`: a model on hardware and host, so that what is on the hardware fits it."""
+"""`place`: a model on hardware and host, so that what is on the hardware fits it.
+
+`onnxhw.convert` has said before which nodes are operations of the hardware; here those go back to the host that do not
+fit together.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

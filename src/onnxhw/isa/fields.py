@@ -1,9 +1,9 @@
 """How an instruction is declared: fields with widths, from which everything else is derived.
 
-An instruction is a frozen dataclass whose fields are made by `unsigned`, `signed` or `flag`. Its
-docstring is the loop it performs. Encoding packs the fields, those of `Instruction.LEADING` first and the others in the
-order of declaration, least significant bit first, into 32-bit words. Widths never depend on the configuration, so a
-program can be disassembled without one.
+An instruction is a frozen dataclass whose fields are made by `unsigned`, `signed` or `flag`
+(`onnxhw.isa.instructions` has them all). Its docstring is the loop it performs. Encoding packs the fields, those of
+`Instruction.LEADING` first and the others in the order of declaration, least significant bit first, into 32-bit words.
+Widths never depend on the configuration, so a program can be disassembled without one.
 """
 
 import dataclasses

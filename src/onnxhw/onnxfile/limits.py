@@ -1,6 +1,7 @@
 """`Limits`: how large a model may be, before anything is allocated or looped over.
 
 The specification sets no such limits, so each can be raised: on the command line with ``--limit NAME=VALUE``.
+`onnxfile.container` and `onnxfile.survey` hold a file against them, `onnxmodel` what is inferred and folded.
 """
 
 import re
