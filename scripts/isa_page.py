@@ -6,9 +6,10 @@ from enum import IntEnum
 from types import ModuleType
 
 from onnxhw.config import PRESETS, HwConfig
-from onnxhw.isa import input_port, instructions, memory, timing
+from onnxhw.isa import external_instructions, input_port, instructions, memory, move_timing, timing
+from onnxhw.isa.external_instructions import COUNT_BITS, Move
 from onnxhw.isa.fields import WORD_BITS, FieldSpec
-from onnxhw.isa.instructions import UNITS, VectorOp
+from onnxhw.isa.instructions import UNITS, Ordered, VectorOp
 from onnxhw.isa.memory import Control, Space, host_stride, word_bytes
 from onnxhw.isa.units import Unit
 
@@ -62,13 +63,36 @@ def field_row(spec: FieldSpec, default: int) -> list[str]:
     return [f"`{spec.name}`", f"{first}", f"{spec.bits}", words, f"{low} .. {high}", f"{default}", spec.doc]
 
 
-def unit_section(unit: Unit) -> list[str]:
+def unit_section(kind: type[Ordered]) -> list[str]:
     """One unit's instruction."""
-    kind = UNITS[unit]
-    lines = [f"## `{unit}`: {kind.bits()} bits in {kind.words()} words", "", *prose(kind)]
+    lines = [f"## `{kind.UNIT}`: {kind.bits()} bits in {kind.words()} words", "", *prose(kind)]
     head = ["field", "bit", "bits", "word", "range", "default", "meaning"]
     defaults = kind()
     return lines + table(head, [field_row(spec, getattr(defaults, spec.name)) for spec in kind.specs()])
+
+
+def external_section() -> list[str]:
+    """What configurations with external memory have besides: the unit `move`, and a field of all other units."""
+    lines = ["## With external memory", "", *prose(external_instructions)]
+    lines += [f"Of each unit above the ordering fields are others, of {COUNT_BITS} bits:", ""]
+    added = [_added(kind) for kind in external_instructions.EXTERNAL.values() if kind is not Move]
+    head = ["unit", "field", "bit", "bits", "word", "range", "default", "meaning"]
+    lines += table(head, [row for rows in added for row in rows])
+    lines += [*unit_section(Move), "### Its timing", "", *prose(move_timing)]
+    docs = attribute_docs(move_timing)
+    return lines + table(
+        ["constant", "cycles", "meaning"], [[f"`{name}`", f"{getattr(move_timing, name)}", docs[name]] for name in docs]
+    )
+
+
+def _added(kind: type[Ordered]) -> list[list[str]]:
+    """The rows of fields that the external form of a unit's instruction has otherwise."""
+    known, defaults = {spec.name for spec in UNITS[kind.UNIT].specs()}, kind()
+    return [
+        [f"`{kind.UNIT}`", *field_row(spec, getattr(defaults, spec.name))]
+        for spec in kind.specs()
+        if spec.name not in known or spec.name.startswith("after_")
+    ]
 
 
 def enum_table(kind: type[IntEnum], head: list[str], docs: dict[str, str]) -> list[str]:
@@ -93,7 +117,7 @@ def memory_section() -> list[str]:
 
 
 def _size(config: HwConfig, space: Space) -> str:
-    if space is Space.EXTERNAL:
+    if space in (Space.EXTERNAL, Space.MOVE_UCODE):  # presets have neither by themselves
         return "-"
     size = word_bytes(config, space)
     return f"{size} / {host_stride(size)}"
@@ -151,10 +175,10 @@ def markdown() -> str:
         "In text an instruction is its unit and every field that is not its default: `load tiles=9 base=18`.",
         "",
     ]
-    for unit in Unit:
-        lines += unit_section(unit)
+    for unit, kind in UNITS.items():
+        lines += unit_section(kind)
         if unit == Unit.VECTOR:
             lines += ["### Operations", ""]
             lines += enum_table(VectorOp, ["`op`", "name", "meaning"], attribute_docs(VectorOp))
-    lines += memory_section() + input_section() + timing_section()
+    lines += external_section() + memory_section() + input_section() + timing_section()
     return "\n".join(lines).rstrip("\n") + "\n"

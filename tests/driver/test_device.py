@@ -333,7 +333,7 @@ def test_a_board_that_was_programmed_with_another_speed_is_found():
     """What `synth` has built for, and what it built before it had --baud, are among the speeds tried."""
     from onnxhw.board import boards
 
-    assert {board.baud for board in boards().values()} | {1_000_000} <= set(connection.RATES)
+    assert {board.baud for board in boards().values() if board.baud} | {1_000_000} <= set(connection.RATES)
 
 
 def test_auto(board, pty_board, monkeypatch):

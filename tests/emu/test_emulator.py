@@ -50,7 +50,8 @@ def test_a_race_shows_in_some_order(case) -> None:
     """Without its ordering field a drain reads accumulators that are not there yet."""
     vector = case.program.code["vector"]
     vector[1] = dataclasses.replace(vector[1], after_array=0)
-    results = [run(case.program, case.inputs, order=random_order(case.program.code, seed)) for seed in range(30)]
+    orders = [random_order(case.program.code, seed) for seed in range(30)]
+    results = [run(case.program, case.inputs, order=order) for order in orders]
     wrong = [not np.array_equal(result.outputs["y"], case.expected["y"]) for result in results]
     assert any(wrong)
     assert not all(wrong)

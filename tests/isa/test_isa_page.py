@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from isa_page import attribute_docs, markdown, prose, table
 
-from onnxhw.isa import UNITS, VectorOp
+from onnxhw.isa import UNITS, VectorOp, move_timing
+from onnxhw.isa.external_instructions import EXTERNAL, Move
 from onnxhw.isa.memory import Control, Space
 
 PAGE = Path(__file__).parents[2] / "docs" / "isa.md"
@@ -19,7 +20,7 @@ def test_the_page_is_fresh() -> None:
 
 def test_every_field_has_its_row() -> None:
     page = markdown()
-    for kind in UNITS.values():
+    for kind in (*UNITS.values(), Move):
         section = page.split(f"## `{kind.UNIT}`")[1].split("\n## ")[0]
         for spec in kind.specs():
             low = -(1 << (spec.bits - 1)) if spec.signed else 0
@@ -27,6 +28,17 @@ def test_every_field_has_its_row() -> None:
             assert row in section
             assert f"| {low} .. {low + (1 << spec.bits) - 1} |" in section.split(row)[1].split("\n")[0]
             assert spec.doc in section
+
+
+def test_fields_that_external_memory_adds_have_theirs() -> None:
+    section = markdown().split("## With external memory")[1].split("\n## ")[0]
+    for unit, kind in UNITS.items():
+        known = {spec.name for spec in kind.specs()}
+        (added,) = [spec for spec in EXTERNAL[unit].specs() if spec.name not in known]
+        assert f"| `{unit}` | `{added.name}` | {added.offset} | {added.bits} | " in section
+    page = markdown()
+    for name in ("BEGIN", "OFFER", "TO_BUFFER", "WRITTEN", "STORED", "RUN_BEGINS"):
+        assert f"| `{name}` | {getattr(move_timing, name)} | " in page
 
 
 def test_every_name_is_there() -> None:
@@ -37,7 +49,7 @@ def test_every_name_is_there() -> None:
 
 
 def test_loops_are_code() -> None:
-    for kind in UNITS.values():
+    for kind in (*UNITS.values(), Move):
         lines = prose(kind)
         inside = lines[lines.index("```python") + 1 : lines.index("```")]
         assert any(line.strip().startswith("for ") for line in inside)

@@ -137,7 +137,7 @@ def test_an_instruction_waits_for_what_it_names(config: HwConfig) -> None:
         for span, instruction in zip(units, code.get(unit, ()), strict=True):
             assert span.ready <= span.issue <= span.end < span.done < times.cycles
             for other in spans:
-                if count := getattr(instruction, f"after_{other}"):
+                if count := getattr(instruction, other.after, 0):
                     assert spans[other][count - 1].done <= span.ordered <= span.issue
         assert all(a.issue < b.issue for a, b in pairwise(units))
 

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 from netlist import Step, simulate, synthesize_netlist
 
-from onnxhw.devices.ecp5 import block_ram
+from onnxhw.devices import block_ram
 from onnxhw.isa.timing import MULTIPLY
 from onnxhw.rtl.cells import BlockRam, DuplicatedRegister, Multiplier
 

@@ -118,7 +118,9 @@ def test_inputs_that_a_killed_host_has_left_are_forgotten():
     first.link.perform([killed.start(0), *killed.load({"x": left}), *killed.load({"x": left})])
     assert first.read(REGISTERS, 0, 1) == [LOADED | COMPLETE]
     second = Client(SimulationTransport(bench.line, BAUD))
+    second.link.session = first.link.session % 255 + 1
     assert second.holds(program)
+    assert second.read(REGISTERS, 0, 1) == [LOADED], "they are of another session"
     second.run_all([], program)
     check_runs(second, program, 2)
 

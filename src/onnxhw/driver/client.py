@@ -11,9 +11,9 @@ from ..closeable import Closeable
 from ..config import HwConfig
 from ..emu.emulator import check_inputs
 from ..errors import LinkError, UsageError
+from ..isa.instructions import UNITS
 from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
 from ..isa.memory import Control, Space
-from ..isa.units import Unit
 from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 from ..program.result import Result
@@ -211,7 +211,7 @@ def _program_crc(writes: list[Request]) -> int:
 def _counts(program: DeviceProgram) -> list[int]:
     """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
     array, vector = program.input_free
-    return [*(len(program.code.get(unit, ())) for unit in Unit), program.cycles, array | vector << 16]
+    return [*(len(program.code.get(unit, ())) for unit in UNITS), program.cycles, array | vector << 16]
 
 
 def _bytes(words: list[int]) -> bytes:

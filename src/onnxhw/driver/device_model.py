@@ -172,7 +172,8 @@ class DeviceModel:
         if not self._formed(header, words):
             return self._refuse(header, Status.BAD_COMMAND)
         if command == Command.HELLO:
-            self.armed &= header.session == self.session and self.session != 0
+            if header.session != self.session or not self.session:
+                self._forget_inputs()
             self.session, self._gap = header.session, False
             return self._answer(Header(header.kind, self.due, Status.OK, header.address, 0))
         if command == Command.INFO:

@@ -11,6 +11,7 @@ from ..emu.counters import counters
 from ..emu.machine import Machine
 from ..emu.order import steps, time_order
 from ..errors import OnnxhwError
+from ..isa.external_instructions import kinds
 from ..isa.input_port import LANES, REGION_STRIDE, REGIONS, from_table, latency, stream_words
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.memory import (
@@ -50,7 +51,7 @@ class EmulatedCore:
             Space.PARAM: config.param_depth,
             Space.TABLE: config.tables * 256,
             Space.INPUT_TABLE: REGIONS * REGION_STRIDE,
-            **{unit.microcode: ucode_words(config, unit) for unit in Unit},
+            **{unit.microcode: ucode_words(config, unit) for unit in UNITS},
         }
         self.memory = {
             space: np.zeros(size * host_stride(word_bytes(config, space)), np.uint32) for space, size in sizes.items()
@@ -157,9 +158,9 @@ class EmulatedCore:
         """Program, timeline, order and counters of what the memories hold; the machine gets its constants."""
         registers, config, machine = self.memory[Space.CONTROL], self.config, self._machine
         code: dict[Unit, list[Ordered]] = {}
-        for unit in Unit:
+        for unit in UNITS:
             count = int(registers[unit.registers.count])
-            code[unit] = list(unpack(UNITS[unit], self.memory[unit.microcode].tolist(), count))
+            code[unit] = list(unpack(kinds(config)[unit], self.memory[unit.microcode].tolist(), count))
         machine.weights[:] = from_host(self.memory[Space.WEIGHT], config.weight_word)
         machine.params[:] = from_host(self.memory[Space.PARAM], word_bytes(config, Space.PARAM)).view("<u8")
         machine.tables[:] = self.memory[Space.TABLE].astype(np.uint8).view(np.int8).reshape(-1, 256)
@@ -177,7 +178,7 @@ class EmulatedCore:
     def _remember(self, times: Timeline) -> None:
         """Fill the ring of the last issued instructions; of units that issue together the first is entered."""
         taken: dict[int, int] = {}
-        for unit in Unit:
+        for unit in UNITS:
             number = unit.number
             for index, span in enumerate(times.spans[unit]):
                 taken.setdefault(span.issue, number << 28 | index & 0xFFFF)

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import LinkError
+from ..isa.instructions import UNITS
 from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
-from ..isa.units import Unit
 from ..program.input_regions import input_stream
 from ..program.model import DeviceProgram
 from ..program.result import Result
@@ -73,7 +73,7 @@ class Inferences:
             raise LinkError(
                 "E9108",
                 f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"({', '.join(Unit)}): {[state[unit.registers.done] for unit in Unit]}",
+                f"({', '.join(UNITS)}): {[state[unit.registers.done] for unit in UNITS]}",
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

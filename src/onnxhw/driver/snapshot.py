@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..isa.instructions import UNITS
 from ..isa.memory import COUNTERS, ENDED, RING_SIZE, RUNNING, WATCHDOG, Control
 from ..isa.units import Unit
 
@@ -13,7 +14,7 @@ SNAPSHOT_WORDS = Control.RING + RING_SIZE
 class Snapshot:
     """One reading of the control registers.
 
-    `done` of `counts` instructions of each unit (in the order of `isa.Unit`) are completed; `last` are the
+    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the
     instructions issued last, oldest first: unit and index. `token` is that of the last RUN.
     """
 
@@ -40,8 +41,8 @@ class Snapshot:
             ended=bool(status & ENDED),
             watchdog=bool(status & WATCHDOG),
             token=token,
-            counts=tuple(words[unit.registers.count] for unit in Unit),
-            done=tuple(words[unit.registers.done] for unit in Unit),
+            counts=tuple(words[unit.registers.count] for unit in UNITS),
+            done=tuple(words[unit.registers.done] for unit in UNITS),
             budget=words[Control.BUDGET],
             cycles=words[Control.CYCLES],
             counters={register.name.lower(): words[register] for register in COUNTERS},

@@ -1,9 +1,8 @@
 """The core's counters, computed from the timeline."""
 
-from ..isa.instructions import Array, Code, Depthwise, Ordered
+from ..isa.instructions import UNITS, Array, Code, Depthwise, Ordered
 from ..isa.memory import Control
 from ..isa.timing import IssueRecord, Timeline, pixels, tiles
-from ..isa.units import Unit
 
 
 def counters(code: Code, timeline: Timeline) -> dict[str, int]:
@@ -14,7 +13,7 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
     issue of an instruction to its completion.
     """
     found: dict[Control, int] = {}
-    for unit in Unit:
+    for unit in UNITS:
         spans, registers = timeline.spans[unit], unit.registers
         found[registers.done] = len(spans)
         found[registers.stall_order] = _waited(spans)

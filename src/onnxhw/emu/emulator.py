@@ -8,12 +8,14 @@ import numpy.typing as npt
 from ..errors import UsageError
 from ..isa.timing import timeline
 from ..isa.units import Unit
+from ..program.external_tensors import external_span, external_tensor, external_words
 from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from .counters import counters
 from .machine import Machine
 from .order import steps, time_order
+from .rings import fetches, load_rings
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
@@ -32,7 +34,9 @@ class Emulator:
         self.latency = latency(program)
         self.machine = Machine(program.config)
         self.machine.load(program)
+        load_rings(self.machine, program.code)
         self._order = time_order(self.timeline)
+        self._fetches = fetches(program.config, program.code, self.timeline)
         self._counters = counters(program.code, self.timeline)
 
     def run(self, inputs: Tensors, trace: bool = False, order: Sequence[Unit] | None = None) -> Result:
@@ -50,16 +54,24 @@ class Emulator:
         machine.forget()
         for name, values in check_inputs(program, inputs).items():
             entry = program.tensors[name]
-            machine.write(entry.place, entry.store(values))
+            if entry.external:
+                for first, words in external_words(entry, values, program.config.word):
+                    machine.external[first : first + len(words)] = words
+            else:
+                machine.write(entry.place, entry.store(values))
         tensors: dict[str, npt.NDArray[np.int8]] = {}
         due: dict[int, list[str]] = {}
         if trace:
             for name, entry in program.tensors.items():
-                due.setdefault(entry.ready, []).append(name)
+                if not entry.external:
+                    due.setdefault(entry.ready, []).append(name)
         for name in due.get(0, ()):
             tensors[name] = self._read(name)
-        for unit, index in steps(program.code, self._order if order is None else order):
+        fetched, taken = (self._fetches, self._order) if order is None else ({}, order)
+        for number, (unit, index) in enumerate(steps(program.code, taken)):
             machine.execute(program.code[unit][index])
+            for fetch in fetched.get(number, ()):
+                fetch.check(machine)
             if unit == Unit.VECTOR:
                 for name in due.get(index + 1, ()):
                     tensors[name] = self._read(name)
@@ -67,7 +79,10 @@ class Emulator:
         return Result(outputs, tensors, self.cycles, dict(self._counters), self.latency)
 
     def _read(self, name: str) -> npt.NDArray[np.int8]:
-        entry = self.program.tensors[name]
+        entry, word = self.program.tensors[name], self.program.config.word
+        if entry.external:
+            first, count = external_span(entry, word)
+            return external_tensor(entry, self.machine.external[first : first + count], word)
         return entry.restore(self.machine.read(entry.place))
 
 

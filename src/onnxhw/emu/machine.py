@@ -13,11 +13,15 @@ import numpy.typing as npt
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, Ints, Scale, dot_reach, lane_add, lane_drain, wrap
+from ..isa.external_instructions import Move, ring_units
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 from ..program.layout import Place
 from ..program.model import DeviceProgram
+from .moves import move
 
+Words = npt.NDArray[np.uint8]
+"""Words of weight memory: ``[words, k * C]``."""
 ADDRESS = 0xFFFF
 """Addresses are computed modulo 2**16."""
 BIAS_BITS = 32
@@ -37,7 +41,9 @@ class Machine:
     params : uint64 ``[param_depth, Q]``, packed `fixed.Scale` entries
     tables : int8 ``[tables, 256]``
     fifo : of the array and of the depthwise unit, the first weight word of every tile that the load unit has provided
-        and that was not yet taken
+        and that was not yet taken; the tile's words instead, where there is external memory and weights may change
+    external : uint32, words of external memory; none without one
+    microcode : by address space, uint32 words of the microcode memories, where they are rings
 
     Effects are those of an instruction that has completed, and an instruction reads all its operands
     before it writes (the program checker keeps its results out of what it reads later). An address
@@ -53,7 +59,9 @@ class Machine:
         self.params = np.zeros((config.param_depth, config.lanes), np.uint64)
         self.tables = np.zeros((config.tables, 256), np.int8)
         self.window = np.zeros((config.window_depth, config.depthwise_lanes), np.int64)
-        self.fifo: tuple[deque[int], deque[int]] = (deque(), deque())
+        self.fifo: tuple[deque[int | Words], deque[int | Words]] = (deque(), deque())
+        self.external = np.zeros(config.external.host_words if config.external else 0, np.uint32)
+        self.microcode = {unit.microcode: np.zeros(unit.ucode(config), np.uint32) for unit in ring_units(config)}
 
     # -- the host's side -----------------------------------------------------------------------
     def load(self, program: DeviceProgram) -> None:
@@ -65,6 +73,10 @@ class Machine:
             if len(image) > len(target) or image.shape[1:] != target.shape[1:]:
                 raise InternalError("E1123", f"{memory} {image.shape} do not fit the memory {target.shape}")
             target[: len(image)] = image
+        if len(program.external) > len(self.external):
+            what = f"an image of {len(program.external)} words does not fit an external memory of {len(self.external)}"
+            raise InternalError("E1123", what)
+        self.external[: len(program.external)] = program.external
         self.forget()
 
     def forget(self) -> None:
@@ -96,6 +108,8 @@ class Machine:
             self._depthwise(instruction)
         elif isinstance(instruction, Vector):
             self._vector(instruction)
+        elif isinstance(instruction, Move) and self.config.external:
+            move(self, instruction)
         else:
             raise InternalError("E1122", f"not an instruction of any unit: {instruction!r}")
 
@@ -105,7 +119,10 @@ class Machine:
         if last >= len(self.weights):
             raise InternalError("E1121", f"weight word {last} of {len(self.weights)}", where=i.text())
         bases = (i.base + tile * step + nt * i.nt_step for tile in range(i.tiles) for nt in range(i.nt_n))
-        self.fifo[i.depthwise].extend(bases)
+        if self.config.external:
+            self.fifo[i.depthwise].extend(self.weights[base : base + step].copy() for base in bases)
+        else:
+            self.fifo[i.depthwise].extend(bases)
 
     def _tile(self, i: Array) -> npt.NDArray[np.float32]:
         """Take the next weight tile: ``[R, C]``."""
@@ -117,8 +134,8 @@ class Machine:
         waiting = self.fifo[isinstance(i, Depthwise)]
         if not waiting:
             raise InternalError("E1124", f"the {i.UNIT} unit takes a weight tile that was not loaded", where=i.text())
-        base = waiting.popleft()
-        return self.weights[base : base + count]
+        tile = waiting.popleft()
+        return self.weights[tile : tile + count] if isinstance(tile, int) else tile
 
     def _depthwise(self, i: Depthwise) -> None:
         """Windows over a strip: its words ``[oh, ow, D]`` once per tile, each tap a strided view of them."""

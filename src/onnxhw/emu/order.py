@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from ..errors import InternalError
+from ..isa.external_instructions import reads_waited
 from ..isa.instructions import Array, Code, Depthwise, Load, Ordered
 from ..isa.timing import IssueRecord, Timeline, tiles
 from ..isa.units import Unit
@@ -12,6 +13,7 @@ EFFECT: dict[Unit, Callable[[IssueRecord], int]] = {
     Unit.ARRAY: lambda span: span.done,
     Unit.DEPTHWISE: lambda span: span.done,
     Unit.VECTOR: lambda span: span.read,
+    Unit.MOVE: lambda span: span.done,
 }
 """The cycle in which an instruction takes effect, by unit."""
 
@@ -43,9 +45,9 @@ def ready_units(code: Code, completed: Mapping[Unit, int], waiting: Mapping[Unit
         if isinstance(instruction, (Array, Depthwise)):
             if tiles(instruction) > waiting[unit]:
                 continue
-            if completed[Unit.VECTOR] < instruction.after_vector + instruction.more_reads:
+            if completed[Unit.VECTOR] < reads_waited(instruction):
                 continue
-        if all(completed[other] >= count for other, count in zip(Unit, instruction.waits, strict=True)):
+        if all(completed[other] >= count for other, count in zip(Unit, instruction.waits, strict=False)):
             out.append(unit)
     return out
 

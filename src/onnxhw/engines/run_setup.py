@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import MismatchError
+from ..isa.instructions import UNITS
 from ..isa.memory import WATCHDOG, Control, Space
-from ..isa.units import Unit
 from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 
@@ -18,7 +18,7 @@ def budget(program: DeviceProgram) -> int:
 
 def program_writes(program: DeviceProgram) -> Iterator[tuple[Space, int, Words]]:
     """Space, host address and words of everything that a program brings along; the counts come first."""
-    counts = [len(program.code.get(unit, ())) for unit in Unit]
+    counts = [len(program.code.get(unit, ())) for unit in UNITS]
     yield Space.CONTROL, int(Control.LOAD_COUNT), np.array([*counts, budget(program)], np.uint32)
     for space, words in memories(program):
         yield space, 0, words
@@ -27,7 +27,7 @@ def program_writes(program: DeviceProgram) -> Iterator[tuple[Space, int, Words]]
 def watchdog_error(program: DeviceProgram, status: int, cycles: int, counts: Sequence[int]) -> MismatchError:
     """What to say of a run that has not ended by itself."""
     done = ", ".join(
-        f"{unit} {n} of {len(program.code.get(unit, ()))}" for unit, n in zip(Unit, counts, strict=False)
+        f"{unit} {n} of {len(program.code.get(unit, ()))}" for unit, n in zip(UNITS, counts, strict=False)
     )
     state = "the watchdog ended it" if status & WATCHDOG else f"status {status}"
     return MismatchError(

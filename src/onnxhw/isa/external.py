@@ -138,12 +138,45 @@ class SdramTiming:
         """Cycle of the last column of each segment."""
         self._banks = [BankState() for _ in range(external.banks)]
         self._activates = self._writes = 0
+        self._every: int | None = None
+        """Of the requests of a transfer: cycles from one that was taken to the next one's offer."""
         self._segments = self._cut()
         self._last: RowSegment | None = None
         self._current = self._prepare(-1)
         if self._current:
             self._current.begins = self._current.cut + 2
         self._next = self._prepare(self._current.begins if self._current else 0)
+
+    # -- a run's transfers, one after the other ------------------------------------------------
+
+    def run_began(self, late: int) -> None:
+        """Cycle 0 is `late` cycles after the end of the sequence that a run begins with: all rows are closed, nothing
+        is under way."""
+        self.due = self.external.refresh - self.external.rfc - self.external.slot - late
+
+    def transfer(self, write: bool, start: int, every: int, addresses: Sequence[int], columns: int) -> int:
+        """The cycle of the last column of requests of `columns` columns each, from these addresses on.
+
+        The first one is offered in cycle `start`, when none is under way, each of the others `every` cycles after the
+        one before was taken.
+        """
+        self.requests = [MemoryRequest(start, write, address, columns) for address in addresses]
+        self._every, self._segments, self._last = every, self._cut(), None
+        self._current = self._prepare(-1)
+        assert self._current is not None
+        self._current.begins = self._current.cut + 2
+        self._next = self._prepare(self._current.begins)
+        while self._busy():
+            for _ in self._step(NEVER):
+                pass
+        last = self.finished[-1]
+        self.finished.clear()
+        return last
+
+    def _busy(self) -> bool:
+        return self._current is not None
+
+    # -- commands ------------------------------------------------------------------------------
 
     def commands(self, until: int) -> Iterator[TimedCommand]:
         """All commands in cycles below `until`, in order."""
@@ -170,7 +203,10 @@ class SdramTiming:
         if last and last.request == segment.request:
             segment.accepted, segment.cut = last.accepted, begins
         else:
-            segment.accepted = max(self.requests[segment.request].cycle, last.cut + 1 if last else 0)
+            offered = self.requests[segment.request].cycle
+            if self._every is not None and last:
+                offered = last.accepted + self._every
+            segment.accepted = max(offered, last.cut + 1 if last else 0)
             segment.cut = max(segment.accepted + 1, begins)
         self._last = segment
         return segment
@@ -249,8 +285,9 @@ class SdramTiming:
         assert segment is not None
         bank, op = self._banks[segment.bank], SdramCommand.WRITE if segment.write else SdramCommand.READ
         count = max(1, min(segment.left, end - cycle))
-        for n in range(count):
-            yield TimedCommand(cycle + n, op, segment.bank, segment.column + n)
+        if self._every is None:  # nobody looks at the commands of a transfer
+            for n in range(count):
+                yield TimedCommand(cycle + n, op, segment.bank, segment.column + n)
         last = cycle + count - 1
         segment.column, segment.left = segment.column + count, segment.left - count
         self._moved(bank, segment.write, last)

@@ -23,9 +23,9 @@ REGION_STRIDE = 8
 """Words of a region in the table, and from one to the next."""
 REGION_CYCLES = REGION_WORDS + 1
 """From the cycle in which a region is taken to that of the next, at least: its words are read one by one."""
-PASSAGE = 20
+PASSAGE = 21
 """Cycles of a latency that are neither the port's nor the run's: 14 from a frame's CRC until its first word is at the
-port, 6 from the port's last step to the run's first cycle."""
+port, 7 from the port's last step to the run's first cycle."""
 RESTART = 7
 """Cycles more if the frame is the first one: until the port has the first region."""
 

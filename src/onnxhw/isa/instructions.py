@@ -42,7 +42,7 @@ class Ordered(Instruction):
         return str(self.UNIT)
 
     @property
-    def waits(self) -> tuple[int, int, int, int]:
+    def waits(self) -> tuple[int, ...]:
         """The completed instructions to wait for, of each `Unit` in turn."""
         return self.after_load, self.after_array, self.after_depthwise, self.after_vector
 
@@ -332,7 +332,8 @@ def follows(before: Vector, instruction: Vector) -> bool:
 UNITS: dict[Unit, type[Load] | type[Array] | type[Depthwise] | type[Vector]] = {
     kind.UNIT: kind for kind in (Load, Array, Depthwise, Vector)
 }
-"""What the instructions of each unit are."""
+"""What the instructions of each unit are, of those that no external memory needs. Configurations with one have other
+forms of them (`onnxhw.isa.external_instructions.kinds`)."""
 
 Code = Mapping[Unit, Sequence[Ordered]]
 """Instructions by unit; a unit may be left out."""

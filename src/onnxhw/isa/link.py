@@ -27,8 +27,9 @@ from typing import NamedTuple
 from ..config import HwConfig
 from ..errors import LinkError, UsageError
 from .input_port import REGION_STRIDE, REGIONS
+from .instructions import UNITS
 from .memory import Control, Space, host_stride, word_bytes
-from .units import Unit, ucode_words
+from .units import ucode_words
 
 VERSION = 6
 """Version of this protocol; another one is refused by both sides."""
@@ -73,7 +74,8 @@ class Command(IntEnum):
     """What the host asks for. All but HELLO and INFO belong to a session and are performed in order, once."""
 
     HELLO = 0
-    """Begin or resume the session of this number. The reply says which sequence number is due."""
+    """Begin or resume the session of this number: another one forgets inputs and a RUN that waits for them. The reply
+    says which sequence number is due."""
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
@@ -97,7 +99,7 @@ class Command(IntEnum):
     run that is in progress has ended."""
 
 
-COMMIT_WORDS = 1 + len(Unit) + 2
+COMMIT_WORDS = 1 + len(UNITS) + 2
 """Payload of COMMIT: the CRC, a count for each unit, BUDGET and INPUT_FREE."""
 
 
@@ -169,8 +171,9 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL, Space.INPUT))
-"""Spaces whose sizes are in the description, in the order of their numbers."""
+SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL, Space.INPUT, Space.MOVE_UCODE))
+"""Spaces whose sizes are in the description, in the order of their numbers. MOVE_UCODE is not among them: programs with
+moves are not loaded over the link yet."""
 WRITABLE = (*SIZED, Space.INPUT)
 """Spaces that WRITE reaches."""
 HEAD_WORDS = 11 + len(SIZED)
@@ -212,7 +215,7 @@ class Info:
         """The description of a device of that configuration."""
         geometry = (config.rows, config.cols, config.word, config.lanes)
         depths = [config.act_words, config.weight_depth, config.param_depth, 256 * config.tables]
-        depths += [*(ucode_words(config, unit) for unit in Unit), REGIONS * REGION_STRIDE]
+        depths += [*(ucode_words(config, unit) for unit in UNITS), REGIONS * REGION_STRIDE]
         sizes = tuple(n * host_stride(word_bytes(config, space)) for n, space in zip(depths, SIZED, strict=True))
         mark = config.fingerprint
         return cls(mark, geometry, clock_hz, baud, config, build_id, standalone, sizes=sizes, usb=usb)

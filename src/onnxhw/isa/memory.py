@@ -14,7 +14,7 @@ class Space(IntEnum):
     """Address spaces of the host port; 10 are the link's own registers.
 
     INPUT takes the words of the inputs' stream (`onnxhw.isa.input_port`), from address 0 on; INPUT_TABLE has its
-    regions. EXTERNAL is there if the configuration has external memory.
+    regions. EXTERNAL and MOVE_UCODE are there if the configuration has external memory.
     """
 
     CONTROL = 0
@@ -29,6 +29,7 @@ class Space(IntEnum):
     EXTERNAL = 9
     INPUT = 11
     INPUT_TABLE = 12
+    MOVE_UCODE = 13
 
 
 PARAM_BITS = 64
@@ -77,6 +78,14 @@ class Control(IntEnum):
     FINGERPRINT_LOW = 22
     """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
     FINGERPRINT_HIGH = 23
+    MOVE_COUNT = 25
+    """Of configurations with external memory: instructions of the unit `move`. A run with such instructions begins with
+    the external memory's start sequence."""
+    MOVE_DONE = 26
+    """Read: its completed instructions. STALL_ORDER_MOVE is as those of the other units."""
+    STALL_ORDER_MOVE = 27
+    BUSY_MOVE = 28
+    """Read: cycles in which it had a move: of each those between its issue and its completion."""
     RING = 32
     """Read, 16 registers: the last issued instructions, newest at RING_HEAD - 1: unit (bits 30..28), index (15..0)."""
     RING_HEAD = 24

@@ -16,6 +16,7 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
 - array tile n starts at ``s[n] = max(issue + START, s[m] + D, l[n] + shadow_ready)``, where D is P, but at least
   MIN_TILE after an instruction's last tile, and between all its tiles if ``nt_n * P < MIN_TILE``; a tile of the
   depthwise unit does, too, with its own `shadow_ready` and P, which is more than MIN_TILE, for D;
+- a move ends as `onnxhw.isa.move_timing` says, and the next one issues behind it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G the number of
   lane groups; of several planes each takes ``param_reads`` at least. The next one issues when it is done, or if it
   `follows` it, after its end and no sooner than `vector_issue_interval` cycles after its issue.
@@ -27,8 +28,10 @@ from dataclasses import dataclass, field
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
+from .external_instructions import Move, reads_waited
 from .instructions import Array, Code, Depthwise, Load, Ordered, Vector, follows
 from .microcode import given
+from .move_timing import MoveTiming
 from .units import Unit
 
 MEMORY = 2
@@ -265,6 +268,7 @@ class _Run:
         self.config, self.weightless = config, weightless
         self.program = {unit: list(program.get(unit, ())) for unit in Unit}
         self.given = {unit: given(code) for unit, code in self.program.items()}
+        self.moves = MoveTiming(config) if self.program[Unit.MOVE] else None
         self.spans: dict[Unit, list[IssueRecord]] = {unit: [] for unit in Unit}
         self.in_order = tuple(self.spans.values())
         self.load_start: list[int] = []
@@ -278,13 +282,13 @@ class _Run:
         done = self.spans[unit]
         instruction = self.program[unit][len(done)]
         ordered = 0
-        for spans, count in zip(self.in_order, instruction.waits, strict=True):
+        for spans, count in zip(self.in_order, instruction.waits, strict=False):
             if count > len(spans):
                 return None
             if count:
                 ordered = max(ordered, spans[count - 1].done + ORDER)
         if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
-            count = instruction.after_vector + instruction.more_reads
+            count = reads_waited(instruction)
             if count > len(self.spans[Unit.VECTOR]):
                 return None
             ordered = max(ordered, self.spans[Unit.VECTOR][count - 1].read + ORDER)
@@ -325,6 +329,8 @@ class _Run:
             return self._load(instruction)
         if isinstance(instruction, (Array, Depthwise)):
             return self._tile(unit, instruction)
+        if isinstance(instruction, Move):
+            return self._move(instruction)
         assert isinstance(instruction, Vector)
         return self._vector(instruction)
 
@@ -371,6 +377,11 @@ class _Run:
     def _vector(self, instruction: Vector) -> bool:
         end = self.part[Unit.VECTOR][3] + START - 1 + vector_cycles(instruction, self.config)
         return self._finish(Unit.VECTOR, end, end + vector_latency())
+
+    def _move(self, instruction: Move) -> bool:
+        assert self.moves is not None
+        done = self.moves.done(instruction, self.part[Unit.MOVE][3])
+        return self._finish(Unit.MOVE, done - 1, done)
 
 
 def timeline(config: HwConfig, program: Code, weightless: bool = False) -> Timeline:

@@ -115,6 +115,11 @@ _UNITS = {
         ),
         overlaps=True,
     ),
+    "move": _Declared(
+        Space.MOVE_UCODE, lambda config: config.move_ucode, Ports(reads=("move",), writes=True),
+        Registers(Control.MOVE_COUNT, Control.MOVE_DONE, Control.STALL_ORDER_MOVE, busy=Control.BUSY_MOVE),
+        built=lambda config: config.external is not None,
+    ),
 }  # fmt: skip
 
 
@@ -134,6 +139,7 @@ class Unit(str, Enum):
     ARRAY = "array"
     DEPTHWISE = "depthwise"
     VECTOR = "vector"
+    MOVE = "move"
 
     def __init__(self, name: str) -> None:
         self._declared = declared = _UNITS[name]

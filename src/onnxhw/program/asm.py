@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
+from ..isa.external_instructions import kinds
 from ..isa.instructions import UNITS, Code, Ordered
 from ..isa.units import Unit
 from .model import DeviceProgram, Layer
@@ -76,23 +77,26 @@ def assemble(text: str) -> tuple[HwConfig, dict[Unit, list[Ordered]]]:
                     raise UsageError("E2127", "a second configuration")
                 config = HwConfig.from_json(rest)
             elif word in list(Unit):
-                code[Unit(word)].append(_instruction(line))
+                code[Unit(word)].append(_instruction(line, kinds(config) if config else UNITS))
             else:
-                raise UsageError("E2127", f"a line is 'config' or one of {', '.join(Unit)}, not {word!r}")
+                names = ", ".join(kinds(config) if config else UNITS)
+                raise UsageError("E2127", f"a line is 'config' or one of {names}, not {word!r}")
         except UsageError as error:
             raise UsageError(error.code, error.what, where=where, hint=error.hint) from None
     if config is None:
         raise UsageError("E2127", "no 'config' line")
-    return config, code
+    return config, {unit: code[unit] for unit in kinds(config)}
 
 
-def _instruction(line: str) -> Ordered:
+def _instruction(line: str, known: Mapping[Unit, type[Ordered]]) -> Ordered:
     """The instruction of a line, its fields each given once and within their ranges."""
     fields = line.partition("#")[0].split()
     names = [field.partition("=")[0] for field in fields[1:]]
     if repeated := {name for name in names if names.count(name) > 1}:
         raise UsageError("E2127", f"{fields[0]}.{min(repeated)} is given twice")
-    instruction = UNITS[Unit(fields[0])].parse(" ".join(fields))
+    if Unit(fields[0]) not in known:
+        raise UsageError("E2127", f"the configuration has no unit {fields[0]!r}")
+    instruction = known[Unit(fields[0])].parse(" ".join(fields))
     try:
         instruction.encode()
     except InternalError as error:

@@ -17,8 +17,9 @@ Array8 = npt.NDArray[np.int8]
 
 
 def inputs(program: DeviceProgram) -> list[str]:
-    """The input tensors in the order in which they travel; several ports may share one."""
-    return list(dict.fromkeys(port.tensor for port in program.inputs))
+    """The input tensors of activation memory in the order in which they travel; several ports may share one."""
+    found = dict.fromkeys(port.tensor for port in program.inputs)
+    return [name for name in found if not program.tensors[name].external]
 
 
 def input_regions(program: DeviceProgram) -> list[InputRegion]:

@@ -7,11 +7,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
+from ..ir.boxes import Box
 from ..ir.graph import Port
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
 from .layout import Place
 from .storage import Array8, Element, PackedInput, Shape, StorageFormat
+
+
+@dataclass(frozen=True)
+class ExternalPiece:
+    """A box of a tensor in external memory: `place` counts words of W bytes there; stored as `storage`
+    says, if given."""
+
+    box: Box
+    place: Place
+    storage: StorageFormat | None = None
 
 
 @dataclass
@@ -22,6 +33,7 @@ class Entry:
     input) and stays until `last` have (the program's length for outputs). `golden` is the SHA-256 of its
     int8 values for the program's test vector, empty if there is none. `op` names the operation that
     made it. `place` has the model's shape, unless `storage` says what lies there instead of a tensor of shape `model`.
+    An input or output in `external` memory lies there alone, in pieces; the first one of an output is all of it.
     """
 
     name: str
@@ -34,6 +46,7 @@ class Entry:
     golden: str = ""
     storage: StorageFormat | None = None
     model: Shape | None = None
+    external: tuple[ExternalPiece, ...] = ()
 
     @property
     def shape(self) -> Shape:
@@ -116,3 +129,5 @@ class DeviceProgram:
     macs: int
     input_free: tuple[int, int] = (0, 0)
     nominal: int = 0
+    external: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
+    """What external memory holds from its word 0 on before the first run: weights, parameters, tables, microcode."""

@@ -14,7 +14,8 @@ from ..ir.graph import Port
 from ..ir.parts import Dim, GoldenPart, HostPart, ValueInfo
 from ..ir.text import parse, text
 from ..ir.verify import verify
-from ..isa.instructions import UNITS, Ordered
+from ..isa.external_instructions import kinds
+from ..isa.instructions import Ordered
 from ..isa.units import Unit
 from .layout import Place
 from .model import DeviceProgram, Entry, Layer
@@ -58,7 +59,7 @@ def _device(program: DeviceProgram) -> Any:
     record.model = _text(program.model)
     record.cycles, record.macs, record.nominal = program.cycles, program.macs, program.nominal
     record.free_array, record.free_vector = program.input_free
-    for unit in Unit:
+    for unit in kinds(program.config):
         instructions = program.code.get(unit, [])
         words = [word for instruction in instructions for word in instruction.encode()]
         record.code.add(unit=unit.value, count=len(instructions), words=np.array(words, "<u4").tobytes())
@@ -178,7 +179,7 @@ def _program(record: Any, where: str) -> DeviceProgram:
     program = DeviceProgram(
         config=config,
         model=record.model,
-        code=_code(record.code),
+        code=_code(record.code, config),
         weights=np.frombuffer(record.weights, np.uint8).reshape(-1, config.weight_word).copy(),
         params=np.frombuffer(record.params, "<u8").astype(np.uint64).reshape(-1, config.lanes),
         tables=np.frombuffer(record.tables, np.int8).reshape(-1, 256).copy(),
@@ -197,11 +198,13 @@ def _program(record: Any, where: str) -> DeviceProgram:
     return program
 
 
-def _code(codes: Any) -> dict[Unit, list[Ordered]]:
-    out: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
+def _code(codes: Any, config: HwConfig) -> dict[Unit, list[Ordered]]:
+    out: dict[Unit, list[Ordered]] = {unit: [] for unit in kinds(config)}
     for code in codes:
         unit = Unit(code.unit)
-        kind = UNITS[unit]
+        if unit not in kinds(config):
+            raise ValueError(f"{config.name} has no unit {unit}")
+        kind = kinds(config)[unit]
         if out[unit]:
             raise ValueError(f"{unit} has two lists of instructions")
         size = kind.words()

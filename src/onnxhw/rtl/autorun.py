@@ -19,8 +19,8 @@ TABLE = REGIONS * REGION_STRIDE
 
 @dataclass(frozen=True)
 class Standalone:
-    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.Unit`, cycle budget,
-    and the table of its inputs (`program.input_regions.input_table`), for a host that sends some.
+    """What a baked program needs beside its memories: its instruction counts, in the order of `isa.UNITS`, cycle
+    budget, and the table of its inputs (`program.input_regions.input_table`), for a host that sends some.
 
     `at_reset` starts the first run by itself; every press of the start button starts one.
     """

@@ -27,6 +27,9 @@ class RunControl(wiring.Component):
     completion, or when the cycle count reaches a non-zero BUDGET, or two after 0 was written to RUN. ``status`` and
     ``progress`` are by unit: what it and its fetcher tell; ``completed`` counts what they have done. ``input_free``
     tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
+
+    With external memory a run that has moves begins otherwise: `asks` asks the memory's controller for its start
+    sequence, and `running` rises the cycle after `started`. `active` tells of the time between, too.
     """
 
     latency = 2
@@ -45,6 +48,7 @@ class RunControl(wiring.Component):
                 "status": In(each(self.units, status)),
                 "progress": In(each(self.units, lambda _: progress())),
                 "completed": Out(completions(config)),
+                **({"asks": Out(1), "started": In(1), "active": Out(1)} if config.external else {}),
             }
         )
 
@@ -57,9 +61,8 @@ class RunControl(wiring.Component):
         begin, abort = Signal(), Signal()
         written = self.w_en & (self.addr == Control.RUN)
         m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
-        m.d.comb += start.eq(begin & ~self.running)
-
         units, counts = by_name(self.status), {unit: port.count for unit, port in by_name(self.progress).items()}
+        active = self._begin(m, begin, abort, start, counts)
         completed = by_name(self.completed)
         done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
         for name, number in completed.items():
@@ -81,7 +84,7 @@ class RunControl(wiring.Component):
             m.d.sync += [self.running.eq(1), ended.eq(0), overrun.eq(0), cycles.eq(0)]
 
         registers: dict[int, Signal | Const] = {
-            Control.RUN: Cat(self.running, ended, overrun),
+            Control.RUN: Cat(active, ended, overrun),
             Control.BUDGET: budget,
             Control.CYCLES: cycles,
         }
@@ -91,7 +94,7 @@ class RunControl(wiring.Component):
         free_from = Signal(2 * COUNT_BITS)
         registers[Control.INPUT_FREE] = free_from
         for register in (*(unit.registers.count for unit in self.units), Control.BUDGET, Control.INPUT_FREE):
-            with m.If(self.w_en & (self.addr == register) & ~self.running):
+            with m.If(self.w_en & (self.addr == register) & ~active):
                 m.d.sync += registers[register].eq(self.w_data)
         done_with = [
             self.completed.array >= free_from[:COUNT_BITS],
@@ -108,6 +111,26 @@ class RunControl(wiring.Component):
 
         self._answer(m, registers, ring)
         return m
+
+    def _begin(self, m: Module, begin: Signal, abort: Signal, start: Signal, counts: Mapping[str, Signal]) -> Signal:
+        """When a run starts: at once, or if it has moves, when the external memory is ready for it; the result tells
+        that one is in progress, or is to start."""
+        if self.config.external is None:
+            m.d.comb += start.eq(begin & ~self.running)
+            return self.running
+        # A start that is aborted is waited for all the same: the memory's controller cannot be told.
+        waiting, aborted, moves = Signal(), Signal(), Signal()
+        m.d.sync += moves.eq(counts[Unit.MOVE] != 0)
+        m.d.comb += [
+            self.active.eq(self.running | waiting),
+            self.asks.eq(begin & ~self.active & moves),
+            start.eq(Mux(waiting, self.started & ~aborted & ~abort, begin & ~self.active & ~moves)),
+        ]
+        with m.If(self.asks):
+            m.d.sync += [waiting.eq(1), aborted.eq(0)]
+        with m.Elif(waiting):
+            m.d.sync += [waiting.eq(~self.started), aborted.eq(aborted | abort)]
+        return self.active
 
     def _answer(self, m: Module, registers: Mapping[int, Value], ring: Value) -> None:
         """Read a register: in the first cycle one of each group, in the second the group, or the ring."""

@@ -12,6 +12,7 @@ from ..isa.units import STREAMING, Unit, units_of
 from .cells import DuplicatedRegister
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
+from .external.controller import requester
 from .fetch import Fetcher
 from .input_path import InputPath
 from .memory import ActMemory
@@ -19,6 +20,8 @@ from .ports import by_name, write_request
 from .units import COMPONENTS
 
 ADDRESS = 24
+MOVED = (Space.WEIGHT, Space.PARAM, Space.TABLE, *(unit.microcode for unit in Unit))
+"""Memories that moves write by way of the host's writes."""
 
 
 class Core(wiring.Component):
@@ -32,14 +35,21 @@ class Core(wiring.Component):
     be written in each cycle in which `host_waiting` is low, or has been for one; word 0 begins anew. 8 cycles after the
     last one `input_busy` tells that what has been written is not in its place yet, and else `input_over` that all
     inputs are.
+
+    With external memory ``external`` goes to its controller, which `asks` for the sequence that a run with moves begins
+    with, until it has `started`; `clear` tells, while no run is in progress, to forget requests.
     """
 
     HOST_READ_LATENCY = 2 + ActMemory.latency + 2
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
+        external: dict[str, Any] = {}
+        if config.external is not None:
+            external = {"external": Out(requester(config.external)), "asks": Out(1), "started": In(1), "clear": Out(1)}
         super().__init__(
             {
+                **external,
                 "host_space": In(4),
                 "host_addr": In(ADDRESS),
                 "host_wdata": In(32),
@@ -85,20 +95,25 @@ class Core(wiring.Component):
             ):
                 wiring.connect(m, one, other)
         m.d.comb += [
-            self.running.eq(control.running),
+            self.running.eq(control.active if config.external else control.running),
             self.input_free.eq(control.input_free),
         ]
+        moved = None
+        if Unit.MOVE in units:
+            moved = units[Unit.MOVE].moved
+            wiring.connect(m, units[Unit.MOVE].external, wiring.flipped(self.external))
+            m.d.comb += [self.asks.eq(control.asks), control.started.eq(self.started), self.clear.eq(~control.running)]
         m.submodules.inputs = path = InputPath(config)
         m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.complete)]
         m.d.sync += self.host_waiting.eq(act.blocked | path.full)
-        self._host(m, control, act, path, units, fetchers)
+        self._host(m, control, act, path, units, fetchers, moved)
         return m
 
     def _host(
         self, m: Module, control: RunControl, act: ActMemory, path: InputPath, units: dict[str, Any],
-        fetchers: dict[Unit, Fetcher],
+        fetchers: dict[Unit, Fetcher], moved: Any,
     ) -> None:  # fmt: skip
-        """Decode host accesses."""
+        """Decode host accesses, and words that are `moved` from external memory: never both to one memory."""
         # Cycle 1: the access, registered.
         space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
         strobe_1, write_1, read_1 = Signal(4), Signal(), Signal()
@@ -120,6 +135,9 @@ class Core(wiring.Component):
             m.d.sync += write.eq(write_1 & (space_1 == target) & ~address_1[bits:].any())
             with m.If(space_1 == target):  # else they would be equal in all spaces, and one register for all
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
+            if moved is not None and target in MOVED:
+                with m.If(moved.valid & (moved.space == target)):
+                    m.d.sync += [address.eq(moved.addr), data.eq(moved.data), write.eq(~moved.addr[bits:].any())]
             return address, data, write
 
         def wide(target: Space, w_addr: Value, w_data: Value, w_en: Value, late: bool = True) -> tuple[Value, Value]:
@@ -131,6 +149,9 @@ class Core(wiring.Component):
             strobe = Signal(4, name=f"strobe_{target.name.lower()}")
             with m.If(space_1 == target):
                 m.d.sync += strobe.eq(strobe_1)
+            if moved is not None and target in MOVED:
+                with m.If(moved.valid & (moved.space == target)):
+                    m.d.sync += strobe.eq(0xF)
             stride = host_stride(len(w_data) // 8)
             shift = (stride - 1).bit_length()
             place = address[:shift] if shift else Signal(1, name=f"place_{target.name.lower()}")

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
+from ..isa.external_instructions import kinds
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from ..isa.units import STREAMING, Unit, units_of
 from .cells import BlockRam
@@ -22,14 +22,15 @@ class Fetcher(wiring.Component):
 
     It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
     ``take``, words being those that are given, if the ordering fields are satisfied by ``completed`` (one cycle after
-    the counter shows it). ``bits`` holds the instruction until it is taken.
+    the counter shows it). ``bits`` holds the instruction until it is taken. With external memory the microcode memory
+    is a ring.
     """
 
     latency = FETCH_OVERHEAD
 
     def __init__(self, unit: Unit, config: HwConfig) -> None:
         self.unit, self.config = unit, config
-        self.instruction, self.depth = UNITS[unit], unit.ucode(config)
+        self.instruction, self.depth = kinds(config)[unit], unit.ucode(config)
         self.words = self.instruction.words()
         address = bits_for(self.depth)
         super().__init__(
@@ -37,7 +38,7 @@ class Fetcher(wiring.Component):
                 "w_addr": In(address),
                 "w_data": In(WORD_BITS),
                 "w_en": In(1),
-                "issue": Out(issue(unit)),
+                "issue": Out(issue(unit, config)),
                 "progress": Out(progress()),
                 "completed": In(completions(config)),
             }
@@ -73,7 +74,7 @@ class Fetcher(wiring.Component):
         with m.If(reading):
             m.d.sync += left.eq(rest)
         with m.If(reading | last):
-            m.d.sync += address.eq(address + 1)
+            m.d.sync += address.eq(self._behind(address))
 
         # A register before the words: they lie where they are used.
         data = Signal(WORD_BITS, reset_less=True)
@@ -107,3 +108,9 @@ class Fetcher(wiring.Component):
         with m.Else():
             m.d.sync += [valid.eq(fetched & ordered), fetched_1.eq(fetched)]
         return m
+
+    def _behind(self, address: Signal) -> Value:
+        """The next word's address."""
+        if self.config.external is None or self.depth == 1 << len(address):
+            return address + 1
+        return Mux(address == self.depth - 1, 0, address + 1)

@@ -14,8 +14,6 @@ from .delay import delay
 from .ports import act_read, act_write, by_name, each, reads_unaligned, unturned, write_request
 
 HOST = "host"
-WRITERS = (*(unit for unit in Unit if unit.ports.writes), HOST)
-"""Users of the write ports."""
 
 
 class _Read(NamedTuple):
@@ -38,9 +36,10 @@ class ActMemory(wiring.Component):
 
     ``read`` and ``write`` have a port for each user. A read is answered `latency` cycles later. A write lands in its
     bank two cycles later.
-    Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. Only a write of the
-    host's waits for a cycle in which the vector unit does not write; from the cycle after the request on `blocked`
-    tells that it does, and another one is not taken.
+    Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. So must the vector
+    unit and moves from external memory, if there are any, when both write. Only a write of the host's waits for a cycle
+    in which no unit writes; from the cycle after the request on `blocked` tells that it does, and another one is not
+    taken.
     """
 
     latency = ACT_READ
@@ -51,10 +50,11 @@ class ActMemory(wiring.Component):
         """Bits of an address below the bank's number."""
         self.readers = {port: reads_unaligned(unit, config) for unit in units_of(config) for port in unit.ports.reads}
         self.readers[HOST] = False
+        self.writers = (*(unit for unit in units_of(config) if unit.ports.writes), HOST)
         super().__init__(
             {
                 "read": In(each(self.readers, lambda user: act_read(config, self.readers[user]))),
-                "write": In(each(WRITERS, lambda _: act_write(config))),
+                "write": In(each(self.writers, lambda _: act_write(config))),
                 "blocked": Out(1),
             }
         )
@@ -64,11 +64,13 @@ class ActMemory(wiring.Component):
         banks = [self._bank(m, number) for number in range(self.config.act_banks)]
         reads = {user: self._take_read(m, user, port.request) for user, port in by_name(self.read).items()}
         writes = {user: self._take_write(m, user, port.request) for user, port in by_name(self.write).items()}
-        m.d.comb += self.blocked.eq(writes[HOST].some & writes[Unit.VECTOR].some)
+        moved = writes.get(Unit.MOVE)
+        units = writes[Unit.VECTOR].some if moved is None else writes[Unit.VECTOR].some | moved.some
+        m.d.comb += self.blocked.eq(writes[HOST].some & units)
         shared = self._shared(m, writes[HOST], writes[Unit.VECTOR])
         for number, bank in enumerate(banks):
             self._read_bank(m, number, bank, reads)
-            self._write_bank(m, number, bank, writes[HOST], writes[Unit.VECTOR], shared)
+            self._write_bank(m, number, bank, writes[HOST], writes[Unit.VECTOR], shared, moved)
         self._answer(m, Cat(bank.r_data for bank in banks))
         return m
 
@@ -134,13 +136,28 @@ class ActMemory(wiring.Component):
             m.d.comb += bank.read_address(part).eq(r_addr)
 
     def _write_bank(
-        self, m: Module, number: int, bank: BlockRam, host: _Write, vector: _Write, shared: tuple[Signal, Signal]
-    ) -> None:
-        """Cycle 2: a bank's own lanes to write, with what it shares."""
+        self, m: Module, number: int, bank: BlockRam, host: _Write, vector: _Write, shared: tuple[Signal, Signal],
+        moved: _Write | None,
+    ) -> None:  # fmt: skip
+        """Cycle 2: a bank's own lanes to write, with what it shares; where moves write, address and data of its own."""
         w_en = Signal(self.config.word, name=f"w_en_{number}")
         lanes = [Mux(writer.hits[number], writer.word.en, 0) for writer in (vector, host)]
-        m.d.sync += w_en.eq(Mux(vector.some, *lanes))
         w_addr, w_data = shared
+        if moved is None:
+            m.d.sync += w_en.eq(Mux(vector.some, *lanes))
+        else:
+            w_addr, w_data = (
+                Signal.like(each, name=f"{name}_{number}", reset_less=True)
+                for name, each in (("w_addr", w_addr), ("w_data", w_data))
+            )
+            # A write of the host's that is blocked is not taken, whichever bank a move writes.
+            m.d.sync += w_en.eq(Mux(vector.some, lanes[0], Mux(moved.some, 0, lanes[1])))
+            with m.If(moved.hits[number]):
+                m.d.sync += [w_en.eq(moved.word.en), w_addr.eq(moved.word.addr), w_data.eq(moved.word.data)]
+            with m.Elif(vector.some):
+                m.d.sync += [w_addr.eq(vector.word.addr), w_data.eq(vector.word.data)]
+            with m.Else():
+                m.d.sync += [w_addr.eq(host.word.addr), w_data.eq(host.word.data)]
         m.d.comb += [bank.w_addr.eq(w_addr), bank.w_data.eq(w_data), bank.w_en.eq(w_en)]
 
     def _sliced(self, m: Module, user: str, offset: Signal) -> list[Value]:

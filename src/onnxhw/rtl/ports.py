@@ -8,8 +8,9 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
+from ..isa.external_instructions import kinds
 from ..isa.fields import WORD_BITS
-from ..isa.instructions import UNITS, Array
+from ..isa.instructions import Array
 from ..isa.memory import Space
 from ..isa.units import STREAMING, Unit, units_of
 
@@ -69,10 +70,10 @@ def act_write(config: HwConfig) -> wiring.Signature:
     return wiring.Signature({"request": Out(write_request(config))})
 
 
-def issue(unit: Unit) -> wiring.Signature:
+def issue(unit: Unit, config: HwConfig) -> wiring.Signature:
     """A fetcher gives its unit an instruction: `bits`, which may start while they are `valid`; `free` tells that the
     unit could take one, `take` that it does in this cycle."""
-    bits = WORD_BITS * UNITS[unit].words()
+    bits = WORD_BITS * kinds(config)[unit].words()
     return wiring.Signature({"bits": Out(bits), "valid": Out(1), "free": In(1), "take": In(1)})
 
 
@@ -124,7 +125,7 @@ def unit_ports(unit: Unit, config: HwConfig) -> dict[str, wiring.Member]:
     ports, streaming = unit.ports, [other for other in units_of(config) if other in STREAMING]
     unaligned = reads_unaligned(unit, config)
     members = {
-        "issue": In(issue(unit)),
+        "issue": In(issue(unit, config)),
         "status": Out(status(unit)),
         "read": Out(each(ports.reads, lambda _: act_read(config, unaligned))) if ports.reads else None,
         "write": Out(act_write(config)) if ports.writes else None,

@@ -138,9 +138,8 @@ class LinkedCore(wiring.Component):
             ]
         return m
 
-
     def _add_external(self, m: Module, loader: CommandEngine) -> None:
-        """The external memory, of which the core sees nothing: the loader's accesses to it do not reach the core."""
+        """The external memory: the loader's accesses to it do not reach the core, whose unit `move` has its own way."""
         external, core = self.config.external, self.core
         assert external is not None
         m.submodules.external = controller = Controller(external)
@@ -163,8 +162,24 @@ class LinkedCore(wiring.Component):
             host.w_next.eq(controller.host_w_next),
             host.r_data.eq(controller.r_data),
             host.r_valid.eq(controller.host_r_valid),
-            controller.running.eq(core.running),
         ]
+        connect_controller(m, core, controller)
+
+
+def connect_controller(m: Module, core: Any, controller: Controller) -> None:
+    """Connect the unit `move` of a core, and the begin of its runs, to the external memory's controller."""
+    unit = core.external
+    wiring.connect(m, unit.request, controller.request)
+    m.d.comb += [
+        controller.w_data.eq(unit.w_data),
+        unit.w_next.eq(controller.w_next),
+        unit.r_data.eq(controller.r_data),
+        unit.r_valid.eq(controller.r_valid),
+        controller.running.eq(core.running),
+        controller.start.eq(core.asks),
+        core.started.eq(controller.started),
+        controller.clear.eq(core.clear),
+    ]
 
 
 HEARTBEAT_BITS = 25
@@ -176,9 +191,10 @@ FAULT_BITS = 24
 class Top(Elaboratable):
     """A `LinkedCore` on a board.
 
-    Takes serial line 0 (with `usb` the USB pins, and holds the line idle) and, where the board has them, LEDs 0
-    (heartbeat), 1 (a run is in progress), 2 (a frame is being performed) and 3 (a frame was dropped lately), and
-    button "button_fire" 0 as start. An "esp32" that shares the board is left in its normal state (`park_esp32`).
+    Takes serial line 0 (with `usb` the USB pins, and holds the line idle) and, where the board has them, the LEDs of
+    `leds` (heartbeat, a run is in progress, a frame is being performed, a frame was dropped lately), and button
+    "button_fire" 0, else "button" 0, as start. An "esp32" that shares the board is left in its normal state
+    (`park_esp32`).
 
     Parameters
     ----------
@@ -225,12 +241,12 @@ class Top(Elaboratable):
 
         heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
         m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]
-        for number, light in enumerate((heartbeat[-1], device.running, device.busy, fault[-1])):
-            if ("led", number) in platform.resources:
-                m.d.comb += platform.request("led", number).o.eq(light)
+        for led, light in zip(leds(platform), (heartbeat[-1], device.running, device.busy, fault[-1]), strict=False):
+            m.d.comb += led.eq(light)
 
-        if ("button_fire", 0) in platform.resources:
-            self._add_button(m, platform)
+        button = next((name for name in ("button_fire", "button") if (name, 0) in platform.resources), "")
+        if button:
+            self._add_button(m, platform.request(button, 0).i)
         if ("esp32", 0) in platform.resources:
             park_esp32(m, platform)
         return m
@@ -247,15 +263,27 @@ class Top(Elaboratable):
         if ("uart", 0) in platform.resources:
             m.d.comb += platform.request("uart", 0).tx.o.eq(1)
 
-    def _add_button(self, m: Module, platform: Any) -> None:
+    def _add_button(self, m: Module, pressed: Any) -> None:
         """A press (seen after 2**16 quiet cycles, against bouncing) starts a run."""
         button, quiet = Signal(), Signal(17, init=0)
-        m.submodules.button = FFSynchronizer(platform.request("button_fire", 0).i, button)
+        m.submodules.button = FFSynchronizer(pressed, button)
         with m.If(button):
             m.d.sync += quiet.eq(0)
         with m.Elif(~quiet[-1]):
             m.d.sync += quiet.eq(quiet + 1)
         m.d.comb += self.device.start.eq(button & quiet[-1])
+
+
+def leds(platform: Any) -> list[Any]:
+    """The outputs of a board's first four LEDs. Where it has RGB LEDs instead, they are the green ones of several, or
+    green, blue and red of one."""
+    several = [number for number in range(4) if ("led", number) in platform.resources]
+    if several:
+        return [platform.request("led", number).o for number in several]
+    coloured = [platform.request("rgb_led", number) for number in range(4) if ("rgb_led", number) in platform.resources]
+    if len(coloured) > 1:
+        return [led.g.o for led in coloured]
+    return [colour.o for led in coloured for colour in (led.g, led.b, led.r)]
 
 
 def park_esp32(m: Module, platform: Any) -> None:

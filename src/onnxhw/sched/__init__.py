@@ -1,20 +1,38 @@
 """The static scheduler: tile, order, place, emit, check."""
 
+from .alloc import Occupied
 from .checker import check
 from .refusals import TooLargeError, causes
-from .scheduler import check_capacity, fastest, initial_cycles, map_operations, require_capacity, schedule
+from .rewrite import same_operand
+from .scheduler import (
+    check_capacity,
+    entries,
+    fastest,
+    initial_cycles,
+    initial_schedule,
+    map_operations,
+    require_capacity,
+    schedule,
+)
+from .search import ScheduledCandidate, build
 from .table_limit import over_table_limit, tables_of
 
 __all__ = [
+    "Occupied",
+    "ScheduledCandidate",
     "TooLargeError",
+    "build",
     "causes",
     "check",
     "check_capacity",
+    "entries",
     "fastest",
     "initial_cycles",
+    "initial_schedule",
     "map_operations",
     "over_table_limit",
     "require_capacity",
+    "same_operand",
     "schedule",
     "tables_of",
 ]

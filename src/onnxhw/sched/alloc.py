@@ -44,6 +44,23 @@ Spans = npt.NDArray[np.int64]
 """Rows of words that are read side by side: first and last word in one buffer, first and last in another."""
 
 
+@dataclass(frozen=True)
+class Occupied:
+    """What is in activation memory already, of a part of a larger program.
+
+    `fixed`: bases of inputs that are there; `kept`: inputs that stay until the end; `reserved`: first words and numbers
+    of words that are not to be used.
+    """
+
+    fixed: Mapping[str, int] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
+    reserved: tuple[tuple[int, int], ...] = ()
+
+
+NOTHING = Occupied()
+"""An empty memory."""
+
+
 @dataclass
 class Needs:
     """What an allocation must respect; `live` if buffers may share words."""
@@ -55,11 +72,14 @@ class Needs:
     live: dict[str, LiveRange] = field(default_factory=dict)
     within: dict[str, int] = field(default_factory=dict)
     """Words from 0 on in which a buffer must lie, if not in all."""
+    placed: dict[str, int] = field(default_factory=dict)
+    """Bases of buffers that have one, and of what is reserved."""
 
 
 def find_needs(
-    graph: Graph, aliases: Aliases, tasks: Sequence[TileTask], config: HwConfig, exclusive_inputs: bool = False
-) -> Needs:
+    graph: Graph, aliases: Aliases, tasks: Sequence[TileTask], config: HwConfig, exclusive_inputs: bool = False,
+    occupied: Occupied = NOTHING,
+) -> Needs:  # fmt: skip
     """Lifetimes, bank constraints and preferences of a task sequence; `exclusive_inputs`: nothing else lies there."""
     first: dict[str, int] = {}
     last: dict[str, int] = {}
@@ -71,7 +91,7 @@ def find_needs(
 
     for port in graph.inputs:
         touch(port.tensor, -1)
-        if exclusive_inputs:
+        if exclusive_inputs or port.tensor in occupied.kept:
             touch(port.tensor, len(tasks))
     for access in accesses(tasks):
         touch(access.region.tensor, access.task)
@@ -85,6 +105,11 @@ def find_needs(
     unaligned = {step.tensor for task in tasks for step in task.arrays if _unaligned(step)}
     needs.within = {aliases.of[name].buffer: config.unaligned_words for name in unaligned}
     _find_preferences(graph, tasks, aliases, needs)
+    needs.placed = {aliases.of[name].buffer: base for name, base in occupied.fixed.items()}
+    for number, (base, words) in enumerate(occupied.reserved):
+        name = f"reserved {number}"
+        needs.size = {**needs.size, name: words}
+        needs.life[name], needs.placed[name] = (-1, len(tasks)), base
     return needs
 
 
@@ -170,8 +195,10 @@ def allocate(
         preferred = sum(map(len, needs.preferences.get(buffer, {}).values()))
         return -len(needs.constraints.get(buffer, ())), -preferred, -size[buffer]
 
-    placed: dict[str, int] = {}
+    placed = dict(needs.placed)
     for buffer in sorted(size, key=lambda buffer: (buffer not in needs.within, key(buffer), buffer)):
+        if buffer in placed:
+            continue
         base = _place(buffer, placed, needs, config, preferences, overlap)
         if base is None:
             return None
@@ -190,13 +217,13 @@ def _place(
     starts = {0}
     for other, base in taken.items():
         starts |= {base + needs.size[other], base - size}
-        if overlap:
+        if overlap and other in needs.live:
             starts |= set(range(base, base + needs.size[other], needs.live[other].plane))
     for bank in range(config.act_banks):
         starts |= {bank * depth, (bank + 1) * depth - size}
 
     def free(base: int, other: str) -> bool:
-        if overlap:
+        if overlap and other in needs.live:
             return may_overlap(needs.live[buffer], base, needs.live[other], taken[other])
         return taken[other] + needs.size[other] <= base or base + size <= taken[other]
 

@@ -11,7 +11,8 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
-from ..isa.instructions import ADDRESS, UNITS, Array, Depthwise, Load, Ordered, Vector, VectorOp
+from ..isa.external_instructions import kinds
+from ..isa.instructions import ADDRESS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
 from ..isa.units import Ports, Unit
@@ -51,7 +52,7 @@ class _Bounds:
         self._counts()
         self._memories()
         code, count = self.program.code, 0
-        for unit, kind in UNITS.items():
+        for unit, kind in kinds(self.config).items():
             for index, instruction in enumerate(code.get(unit, ())):
                 if not isinstance(instruction, kind):
                     raise InternalError("E1202", f"{unit} holds an instruction of another unit")
@@ -68,7 +69,7 @@ class _Bounds:
         program = self.program
         if unknown := sorted(set(program.code) - set(Unit)):
             raise InternalError("E1202", f"unknown units {unknown}")
-        for unit in Unit:
+        for unit in kinds(self.config):
             code = program.code.get(unit, ())
             if len(code) > COUNTED:
                 raise InternalError("E1203", f"{unit} has {len(code)} instructions, {COUNTED} are counted")

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..ir.graph import Graph
+from ..isa.external_instructions import code_for
 from ..isa.instructions import ADDRESS, Array, Depthwise, Ordered, Vector, VectorOp, wait_reads
 from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
@@ -69,13 +70,12 @@ class Emitter:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners[Unit.LOAD] = [owned.op for owned in loads]
-        none: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
-        return none | {
+        return code_for(self.config, {
             Unit.LOAD: [owned.load for owned in loads],
             Unit.ARRAY: [instruction for instruction, _ in self.arrays],
             Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
             Unit.VECTOR: list(self.vectors),
-        }
+        })  # fmt: skip
 
     def emit(self, task: TileTask) -> None:
         """Append the instructions of a task."""

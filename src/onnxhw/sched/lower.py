@@ -8,7 +8,7 @@ from ..fixed import NotProvable
 from ..ir.graph import Graph, Op
 from ..isa.instructions import Ordered
 from .aliases import Aliases, find_aliases
-from .alloc import Needs
+from .alloc import NOTHING, Needs, Occupied
 from .constant_memories import ConstantMemories
 from .heuristics import ALL, Heuristics
 from .lowering_context import LoweringContext
@@ -33,6 +33,7 @@ class LoweredGraph:
     images: ConstantMemories
     ops: dict[str, MakeTasks]
     use: Heuristics = ALL
+    occupied: Occupied = NOTHING
     known: dict[tuple[str, Tiling], list[TileTask]] = field(default_factory=dict)
     begun: dict[tuple[object, ...], tuple[list[TileTask], Needs]] = field(default_factory=dict)
     """What the search has begun with last."""
@@ -44,7 +45,7 @@ class LoweredGraph:
         return self.known[op, tiling]
 
 
-def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph:
+def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING) -> LoweredGraph:
     """Lower all operations; `UnmappedError` E4300 lists every operation that cannot be mapped."""
     aliases = find_aliases(graph, config)
     images = ConstantMemories(config)
@@ -63,7 +64,7 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> LoweredGraph
         raise blockers[0]
     if blockers:
         raise UnmappedError(blockers)
-    return LoweredGraph(graph, config, aliases, images, ops, use)
+    return LoweredGraph(graph, config, aliases, images, ops, use, occupied)
 
 
 def _lowered(op: Op, context: LoweringContext) -> MakeTasks:

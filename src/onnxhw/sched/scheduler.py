@@ -14,6 +14,7 @@ from ..program.model import DeviceProgram, Entry, Layer, runs_of
 from ..program.traffic import Traffic, traffic
 from ..program.variant import Variant
 from .aliases import producers
+from .alloc import NOTHING, Occupied
 from .checker import check
 from .constant_memories import ConstantMemories
 from .heuristics import ALL, Heuristics
@@ -118,9 +119,11 @@ class InitialSchedule:
     candidate: ScheduledCandidate
 
 
-def initial_schedule(graph: Graph, config: HwConfig, use: Heuristics = ALL) -> InitialSchedule:
+def initial_schedule(
+    graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING
+) -> InitialSchedule:
     """The first program of a graph; errors as `schedule`."""
-    lowered = lower(same_operand(graph), config, use)
+    lowered = lower(same_operand(graph), config, use, occupied)
     check_capacity(lowered.images, config)
     candidate = first(lowered)
     inputs = dict.fromkeys(port.tensor for port in graph.inputs)

@@ -84,7 +84,9 @@ def _begun(lowered: LoweredGraph, point: SearchPoint) -> tuple[list[TileTask], N
     if key not in lowered.begun:
         tasks = tasks_of(lowered, point)
         lowered.begun.clear()
-        needs = find_needs(lowered.graph, lowered.aliases, tasks, lowered.config, point.exclusive_inputs)
+        needs = find_needs(
+            lowered.graph, lowered.aliases, tasks, lowered.config, point.exclusive_inputs, lowered.occupied
+        )
         lowered.begun[key] = tasks, needs
     return lowered.begun[key]
 

@@ -14,8 +14,12 @@ from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
 from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.external import ULX3S
+from onnxhw.isa.external_instructions import Move, code_for
 from onnxhw.isa.link import Command
 from onnxhw.isa.memory import RUNNING, Control, Space
+from onnxhw.isa.microcode import pack
+from onnxhw.isa.timing import timeline
+from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.program.input_regions import input_stream
 
@@ -59,6 +63,12 @@ class Line:
         return self.model.cycles / CLOCK
 
 
+def with_memory(config: HwConfig, program: DeviceProgram) -> DeviceProgram:
+    """A program as a configuration with external memory has it."""
+    code = code_for(config, program.code)
+    return replace(program, config=config, code=code, cycles=timeline(config, code).cycles)
+
+
 def rest(model: RtlDevice, cycles: int) -> None:
     end = model.cycles + cycles
     while model.cycles < end:
@@ -69,7 +79,7 @@ def test_every_word_outlives_loading_runs_and_rests(
     served: Served, config: HwConfig, tiny_program: DeviceProgram
 ) -> None:
     (model, client), rng = served, np.random.default_rng(1)
-    program = replace(tiny_program, config=config)
+    program = with_memory(config, tiny_program)
     words = rng.integers(0, 1 << 32, MEMORY.host_words, dtype=np.uint32)
     client.write(Space.EXTERNAL, 0, words)
     assert np.array_equal(client.read(Space.EXTERNAL, 0, len(words)), words)
@@ -88,7 +98,7 @@ def test_the_host_has_it_during_a_run_and_behind_an_abort(
 ) -> None:
     """The run waits for an instruction that there is not, without a limit; then another one is as ever."""
     (model, client), rng = served, np.random.default_rng(2)
-    program = replace(tiny_program, config=config)
+    program = with_memory(config, tiny_program)
     waiting = [replace(program.code["vector"][0], after_array=2)]
     x = {"x": rng.integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)}
     stream = input_stream(program, x)
@@ -110,3 +120,39 @@ def test_the_host_has_it_during_a_run_and_behind_an_abort(
     client.load(program)
     assert np.array_equal(client.run(x).outputs["y"], run(program, x).outputs["y"])
     assert np.array_equal(client.read(Space.EXTERNAL, 0, len(words)), words)
+
+
+def test_the_host_has_it_during_a_run_with_moves_and_costs_no_cycle(
+    served: Served, config: HwConfig, tiny_program: DeviceProgram
+) -> None:
+    """The link loads no moves yet, so they are put into the core's memory and its register of counts."""
+    (model, client), rng = served, np.random.default_rng(3)
+    half = MEMORY.host_words // 2
+    plain = with_memory(config, tiny_program)
+    moves = [
+        Move(space=Space.ACT, chip=30, store=store, word_n=2, run_n=half // 4, e_run=4, block_n=80, after_move=number)
+        for number, store in enumerate((0, 1, 0, 1))
+    ]
+    code = {**plain.code, Unit.MOVE: moves}
+    cycles = timeline(config, code).cycles
+    words = rng.integers(0, 1 << 32, MEMORY.host_words, dtype=np.uint32)
+    client.write(Space.EXTERNAL, 0, words)
+    client.load(replace(plain, cycles=2 * cycles))
+    stream = input_stream(plain, {"x": np.zeros((1, 4, 2, 3), np.int8)}).astype("<u4")
+    ucode = model.core.memory("top move_fetch ucode memory")
+    ucode[: len(pack(moves)), 0] = pack(moves)
+    found = []
+    for _ in range(2):
+        count = model.core.item("top control progress__move__count")
+        count.curr[0] = count.next[0] = len(moves)
+        begin = Request(Command.WRITE, Space.INPUT, 0, len(stream), stream.tobytes())
+        client.link.perform([begin, Request(Command.RUN, address=5)])
+        assert client.control(Control.RUN) & RUNNING
+        changed = rng.integers(0, 1 << 32, half, dtype=np.uint32)
+        client.write(Space.EXTERNAL, half, changed)
+        assert client.control(Control.RUN) & RUNNING
+        while client.control(Control.RUN) & RUNNING:
+            rest(model, 1000)
+        found.append(client.control(Control.CYCLES))
+        assert np.array_equal(client.read(Space.EXTERNAL, half, half), changed)
+    assert found == [cycles] * 2

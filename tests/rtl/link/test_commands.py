@@ -236,6 +236,38 @@ def test_a_run_takes_inputs_that_are_complete(bench):
     both.check_memory()
 
 
+def test_inputs_are_those_of_the_session_that_has_sent_them():
+    """The next RUN of another host must not take them, nor its words follow them."""
+    both, numbers = InStep(), iter(range(100))
+
+    def send(kind, *args, **kwargs):
+        return both.send(command(kind, next(numbers), *args, **kwargs).encode())
+
+    def flags():
+        (frame,) = FrameReader().feed(send(Command.READ, REGISTERS, count=1))
+        return int.from_bytes(frame.payload, "little")
+
+    both.send(hello())
+    send(Command.COMMIT, words=[0, 1, 2, 3, 4, 5, 6])
+    words = list(range(1, INPUT_WORDS + 1))
+    send(Command.WRITE, Space.INPUT, 0, words)
+    both.send(hello())
+    assert flags() == LOADED | COMPLETE, "the same host again"
+    both.send(command(Command.HELLO, session=7).encode())
+    both.send(hello())
+    assert flags() == LOADED
+    send(Command.RUN, address=8)
+    assert (flags(), both.port.runs) == (LOADED | ARMED, 0)
+    # Half of them, and another host's other half.
+    send(Command.WRITE, Space.INPUT, 0, words[:3])
+    both.send(command(Command.HELLO, session=7).encode())
+    both.send(hello())
+    follows = command(Command.WRITE, next(numbers), Space.INPUT, 3, words[3:])
+    (answer,) = FrameReader().feed(both.send(follows.encode()))
+    assert answer.header.space == Status.BAD_COMMAND
+    both.check_memory()
+
+
 def test_external_memory_is_the_hosts_during_a_run_too():
     """It holds no part of the program; no other memory of the core is touched."""
     both, numbers = InStep(info=WITH_EXTERNAL), iter(range(100))

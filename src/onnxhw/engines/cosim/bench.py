@@ -74,19 +74,20 @@ class HostPortDriver:
         """What the loader does with the last frame of input, the words from `after` on, whose CRC is right: cycle by
         cycle from its write of the register LATENCY on, until it starts the run."""
         dut, read, written, since = self.dut, 0, 0, 0
-        coming = [False, False]
+        coming, busy = [False, False], 1  # the loader hears of `input_busy` a cycle late
         dut.host_wstrb.value = 15
         for cycle in range(PATIENCE + len(words)):
             access = (CONTROL, LATENCY, 0) if cycle == 0 else None
             if coming.pop(0):
                 access, written = (INPUT, after + written, int(words[written])), written + 1
-            if read == len(words) and since >= 7 and not known(dut.input_busy, "input_busy"):
+            if read == len(words) and since >= 7 and not busy:
                 await FallingEdge(dut.clk)
                 break
             reads = read < len(words) and not known(dut.host_waiting, "host_waiting")
             coming.append(reads)
             since += read == len(words)
             read += reads
+            busy = known(dut.input_busy, "input_busy")
             dut.host_we.value = int(access is not None)
             if access:
                 dut.host_space.value, dut.host_addr.value, dut.host_wdata.value = access

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from amaranth import ClockDomain, Elaboratable, Module, Signal
+from amaranth import ClockDomain, Elaboratable, Module, Signal, Value
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
@@ -73,7 +73,7 @@ class WithoutReset(Elaboratable):
 
 def ports_of(component: wiring.Component) -> list[Signal]:
     """The signals of a component's members, and of theirs."""
-    return [port for _, _, port in component.signature.flatten(component)]
+    return [cast(Signal, Value.cast(port)) for _, _, port in component.signature.flatten(component)]
 
 
 def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:

@@ -22,7 +22,7 @@ from ...program.model import Entry
 from .build import Progress, build, elaborate, ports_of
 from .core_model import core_library
 from .design import CHUNK, MEMORY, Design
-from .rtl_device import INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
+from .rtl_device import FUNCTIONS, INPUTS, OUTPUTS, BlackBox, Libraries, driver_text, pointers
 
 PCLK, HREF, VSYNC = 1 << 8, 1 << 9, 1 << 10
 """Bits of a level of the camera's pins, above its data."""
@@ -109,13 +109,13 @@ class CameraModel(Closeable):
         inside += [core.item(name).curr for name in OUTPUTS.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
-        functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
+        functions = [core.library[name] for name in FUNCTIONS]
         call = around.library
         call.onnxhw_camera_create.restype = ctypes.c_void_p
         call.onnxhw_camera_run.restype = ctypes.c_uint64
         self._camera: ctypes.c_void_p | None = ctypes.c_void_p(
             call.onnxhw_camera_create(
-                around.handle, pointers(outside), pointers(inside), pointers([core.handle, *functions])
+                around.handle, pointers(outside), pointers(inside), pointers([core.handle, *functions, None])
             )
         )
         self._found = (ctypes.c_uint64 * 6)()

@@ -19,7 +19,18 @@ struct core_functions {
 	onnxhw_sim *sim;
 	void (*cycle)(onnxhw_sim *);
 	int (*eval)(cxxrtl_handle), (*commit)(cxxrtl_handle);
+	void (*settle)(onnxhw_sim *);
+	// Of a core with external memory, else null: pairs of words, from and to, of what the core shows to its controller and a
+	// null; then of what it sees, and a null.
+	uint32_t **wires;
 };
+
+// Copy the words of a list; its end.
+uint32_t **core_copy(uint32_t **pair) {
+	for (; *pair; pair += 2)
+		*pair[1] = *pair[0];
+	return pair + 1;
+}
 
 // The ports of the design around the core and of the core itself; cycles since the core was last accessed or ran;
 // whether its state cannot change by itself; cycles in which it was not evaluated.
@@ -33,6 +44,12 @@ struct core_part {
 
 // The design around the core sees the core's outputs of this cycle.
 void core_show(core_part &part) {
+	if (part.call.wires) {
+		// These are no registers. None of them depends on what the core sees in this cycle.
+		if (!part.asleep)
+			part.call.settle(part.call.sim);
+		core_copy(part.call.wires);
+	}
 	*const_cast<uint32_t *>(part.outside.rdata) = *part.core.rdata;
 	*const_cast<uint32_t *>(part.outside.rvalid) = *part.core.rvalid;
 	*const_cast<uint32_t *>(part.outside.running) = *part.core.running;
@@ -51,6 +68,12 @@ void core_cycle(core_part &part) {
 	bool access = *from.we || *from.re;
 	*to.we = *from.we;
 	*to.re = *from.re;
+	if (part.call.wires) {
+		uint32_t **pair = part.call.wires;
+		while (*pair)
+			pair += 2;
+		core_copy(pair + 1);
+	}
 	if (access) {
 		*to.space = *from.space;
 		*to.addr = *from.addr;

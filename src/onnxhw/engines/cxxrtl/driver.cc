@@ -38,6 +38,8 @@ void onnxhw_settle(onnxhw_sim *sim) {
 // during the cycle until `onnxhw_settle`.
 void onnxhw_cycle(onnxhw_sim *sim) {
 	auto *top = static_cast<onnxhw_design *>(sim->top);
+	if (sim->before_edge)
+		sim->before_edge(sim->part);
 	if (sim->vcd)
 		onnxhw_waves_sample(sim, 0);
 	top->p_clk.set(false);

@@ -14,6 +14,9 @@ struct onnxhw_sim {
 	void *vcd = nullptr;
 	FILE *file = nullptr;
 	uint64_t wave_from = 0, wave_cycles = 0;
+	// What else belongs to the design: called in each cycle before its clock edge.
+	void (*before_edge)(void *part) = nullptr;
+	void *part = nullptr;
 };
 
 extern "C" {

@@ -100,7 +100,7 @@ int onnxhw_host_infer(onnxhw_sim *sim, uint32_t latency, uint32_t after, const u
 		*port.write = 1;
 	};
 	size_t read = 0, written = 0;
-	bool arrives = false, coming = false;
+	bool arrives = false, coming = false, busy = true;  // the loader hears of `input_busy` a cycle late
 	for (unsigned cycle = 0, since = 0; cycle < PATIENCE + count; cycle++) {
 		*port.write = 0;
 		if (cycle == 0)
@@ -112,12 +112,13 @@ int onnxhw_host_infer(onnxhw_sim *sim, uint32_t latency, uint32_t after, const u
 		onnxhw_settle(sim);
 		bool reads = read < count && !*port.waiting;
 		// Eight cycles after the last word was read, or later, nothing is left to be done.
-		if (read == count && ++since >= 8 && !*port.busy) {
+		if (read == count && ++since >= 8 && !busy) {
 			*port.write = 0;
 			onnxhw_cycle(sim);
 			return onnxhw_host_start(sim);
 		}
 		read += reads;
+		busy = *port.busy;
 		onnxhw_cycle(sim);
 		arrives = coming;
 		coming = reads;

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from amaranth import Elaboratable, Module, Signal
+from amaranth import Elaboratable, Module, Signal, Value
 
 from ...build.cache import sources
 from ...closeable import Closeable
@@ -41,6 +41,12 @@ OUTPUTS = {
     "input_over": "top inputs complete",
 }
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
+FUNCTIONS = ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit", "onnxhw_settle")
+"""Functions of the core's library, in the order of ``core_functions`` in core_part.h."""
+SHOWN = ("external__request__payload", "external__request__valid", "external__w_data", "asks", "clear")
+"""What a core with external memory shows to the controller beside it."""
+SEEN = ("external__request__ready", "external__w_next", "external__r_data", "external__r_valid", "started")
+"""What it sees of it."""
 
 
 def driver_text(*names: str | Path) -> str:
@@ -51,10 +57,18 @@ def driver_text(*names: str | Path) -> str:
 class BlackBox(Elaboratable):
     """In place of a core: its ports, as signals ``core_<port>`` that nothing drives or reads."""
 
-    def __init__(self) -> None:
-        self.signals = {name: Signal(width, name=f"core_{name}") for name, width in WIDTHS.items()}
+    def __init__(self, external: ExternalMemory | None = None) -> None:
+        widths = WIDTHS if external is None else {**WIDTHS, "asks": 1, "started": 1, "clear": 1}
+        self.signals = {name: Signal(width, name=f"core_{name}") for name, width in widths.items()}
         for name, signal in self.signals.items():
             setattr(self, name, signal)
+        if external is not None:
+            from ...rtl.external.controller import requester
+
+            signature = requester(external)
+            self.external = signature.create(path=("core_external",))
+            for path, _, port in signature.flatten(self.external):
+                self.signals["__".join(("external", *map(str, path)))] = cast(Signal, Value.cast(port))
 
     def elaborate(self, platform: Any) -> Module:
         return Module()
@@ -84,7 +98,7 @@ def device_libraries(
         from ...rtl.external.pads import with_pads
         from ...rtl.top import LinkedCore
 
-        hole = BlackBox()
+        hole = BlackBox(config.external)
         device = with_pads(LinkedCore(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
         return elaborate(device, [*ports_of(device), *hole.signals.values()])
 
@@ -120,10 +134,12 @@ class PinModel(Closeable):
         self.clock_hz, self._kind = clock_hz, kind
         self.core, self.around = core, around = Design(libraries.core), Design(libraries.around)
         inside = [core.item(name).next for name in ("clk", *INPUTS)]
-        inside += [core.item(name).curr for name in OUTPUTS.values()]
+        shown = OUTPUTS if libraries.external is None else {**OUTPUTS, "running": "running"}  # it is no register there
+        inside += [core.item(name).curr for name in shown.values()]
         outside = [around.item("clk").next, *(around.item(f"core_{name}").curr for name in INPUTS)]
         outside += [around.item(f"core_{name}").next for name in OUTPUTS]
-        functions = (core.library[name] for name in ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit"))
+        functions = [core.library[name] for name in FUNCTIONS]
+        self._wires = None if libraries.external is None else pointers(_wires(core, around))
         create = around.library[f"onnxhw_{kind}_create"]
         create.restype = ctypes.c_void_p
         self._pins: ctypes.c_void_p | None = ctypes.c_void_p(
@@ -132,7 +148,7 @@ class PinModel(Closeable):
                 ctypes.c_double(ratio),
                 pointers(outside),
                 pointers(inside),
-                pointers([core.handle, *functions]),
+                pointers([core.handle, *functions, self._wires]),
                 *more,
             )
         )
@@ -222,6 +238,18 @@ class RtlDevice(PinModel):
     def slept(self) -> int:
         """Cycles in which the core was at rest, and not evaluated."""
         return int(self._found[4])
+
+
+def _wires(core: Design, around: Design) -> list[Any]:
+    """The words between a core and the controller of its external memory, as ``core_functions`` has them."""
+    found: list[Any] = []
+    for names, source, target, prefixes in ((SHOWN, core, around, ("", "core_")), (SEEN, around, core, ("core_", ""))):
+        for name in names:
+            one, other = source.item(prefixes[0] + name), target.item(prefixes[1] + name)
+            for word in range(-(-one.width // 32)):
+                found += [ctypes.byref(one.curr.contents, 4 * word), ctypes.byref(other.next.contents, 4 * word)]
+        found.append(None)
+    return found
 
 
 def pointers(found: Any) -> "ctypes.Array[ctypes.c_void_p]":

@@ -115,6 +115,15 @@ class sdram {
 		bank.row = p.a;
 		bank.activated = activated = cycle;
 	}
+	row_data &row_of(uint32_t address) {
+		uint32_t place = address / n.columns;
+		row_data &row = banks[place % n.banks].rows[place / n.banks % n.rows];
+		if (row.cells.empty()) {
+			row.cells.resize(n.columns);
+			row.known.resize(n.columns);
+		}
+		return row;
+	}
 	void column(const sdram_pins &p, bool write) {
 		bank_state &bank = banks[p.ba];
 		if (!bank.open)
@@ -224,6 +233,18 @@ public:
 	}
 	int64_t now() const {
 		return cycle;
+	}
+
+	// A column by its address (row, bank, column), written or read past the pins; `get` tells whether it is known.
+	void put(uint32_t address, uint32_t data) {
+		row_data &row = row_of(address);
+		row.cells[address % n.columns] = data & all();
+		row.known[address % n.columns] = 1;
+	}
+	bool get(uint32_t address, uint32_t &data) {
+		row_data &row = row_of(address);
+		data = row.cells[address % n.columns];
+		return row.known[address % n.columns];
 	}
 
 	// One cycle; `dq` and `known` are then what the memory drives in it.

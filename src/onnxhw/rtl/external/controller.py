@@ -27,6 +27,14 @@ def host_shape(external: ExternalMemory) -> data.StructLayout:
     return data.StructLayout({"write": 1, "address": external.address_bits, "count": range(SLOT_COLUMNS + 1)})
 
 
+def requester(external: ExternalMemory) -> wiring.Signature:
+    """The side of `Controller` that a unit of the core uses: its requests, and the columns of either direction."""
+    return wiring.Signature({
+        "request": Out(stream.Signature(request_shape(external))), "w_data": Out(external.data_bits),
+        "w_next": In(1), "r_data": In(external.data_bits), "r_valid": In(1),
+    })  # fmt: skip
+
+
 class Controller(wiring.Component):
     """One SDR SDRAM.
 

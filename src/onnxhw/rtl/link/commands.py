@@ -42,7 +42,7 @@ class CommandEngine(wiring.Component):
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
     host_last : Out(1), of a device with external memory: see `SdramHostPort`.
-    running, input_free : In(1), from the core.
+    running, input_free, input_busy, input_over : In(1), from the core. They are looked at a cycle late, from registers.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
     busy : Out(1), a command is being performed.
@@ -93,6 +93,8 @@ class CommandEngine(wiring.Component):
 
         checks, state = FrameChecks(self.info.external), LinkState()
         arrives, one = Signal(), ~checks.command[Command.RESET]
+        for name in ("running", "input_free", "input_busy", "input_over"):
+            m.d.sync += getattr(state, name).eq(getattr(self, name))
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.comb += [
             self.host_wdata.eq(Cat(Mux(state.first, one, frame.r_data[0]), frame.r_data[1:])),
@@ -113,7 +115,7 @@ class CommandEngine(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
             checks.judge(
-                m, frame, session=state.session, due=state.due, following=state.following, running=self.running,
+                m, frame, session=state.session, due=state.due, following=state.following, running=state.running,
                 load_crc=load_crc,
             )  # fmt: skip
             self._decide(m, frame, checks, state, sender, answers)
@@ -150,7 +152,7 @@ class CommandEngine(wiring.Component):
         is_, status = checks.command, state.status
         reads = is_[Command.READ] | is_[Command.POLL]
         to_input = is_[Command.WRITE] & checks.input
-        early = self.running & ((is_[Command.WRITE] & (checks.act | checks.input) & ~self.input_free) | checks.waits)
+        early = state.running & ((is_[Command.WRITE] & (checks.act | checks.input) & ~state.input_free) | checks.waits)
         recent = checks.distance[-1]
         with m.State("DECIDE"):
             m.d.sync += [
@@ -176,8 +178,8 @@ class CommandEngine(wiring.Component):
                 m.d.sync += status.eq(Status.BAD_COMMAND)
             with m.Elif(is_[Command.HELLO]):
                 m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
-                with m.If(~checks.ours):  # another host's: nobody would know of the run
-                    m.d.sync += state.armed.eq(0)
+                with m.If(~checks.ours):  # another host's: nobody would know of the run, and whose inputs these are
+                    self._forget_inputs(m, state)
             with m.Elif(is_[Command.INFO]):
                 m.d.sync += state.left.eq(frame.rest[24:])
             with m.Elif(~checks.ours):

@@ -42,5 +42,10 @@ class LinkState:
         """A RUN waits for them."""
         self.late = Signal()
         """The frame at hand had to wait for a run."""
+        self.running = Signal()
+        """What the core told a cycle ago, as the next three: it lies far from the link."""
+        self.input_free = Signal()
+        self.input_busy = Signal()
+        self.input_over = Signal()
         self.read = Signal()
         """In this cycle a word of input was read from the frame, which comes in the next but one."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Module, ResetInserter, Signal
+from amaranth import Elaboratable, Module, ResetInserter, Signal
 from luna.gateware.usb.devices.acm import ACMRequestHandlers, USBSerialDevice
 from luna.gateware.usb.request.standard import StandardRequestHandler
 from luna.gateware.usb.usb2.control import USBControlEndpoint
@@ -46,17 +46,27 @@ class UsbFunction(USBSerialDevice):
         control.add_request_handler(ResetInserter({"usb": setup})(StandardRequestHandler(self.create_descriptors())))
         control.add_request_handler(ACMRequestHandlers())
         control.add_request_handler(StallOnlyRequestHandler(_unknown))
-        usb.add_endpoint(ResetInserter({"usb": usb.reset_detected})(control))
+        usb.add_endpoint(_named("ControlEndpoint", ResetInserter({"usb": usb.reset_detected})(control)))
 
         begin = Signal()
         m.d.comb += [usb.connect.eq(1), begin.eq(usb.reset_detected | control.interface.config_changed)]
         status = USBStreamInEndpoint(endpoint_number=self._STATUS_ENDPOINT_NUMBER, max_packet_size=PACKET)
         receiver = USBStreamOutEndpoint(endpoint_number=self._DATA_ENDPOINT_NUMBER, max_packet_size=PACKET)
         sender = USBStreamInEndpoint(endpoint_number=self._DATA_ENDPOINT_NUMBER, max_packet_size=PACKET)
-        for endpoint in (status, receiver, sender):
-            usb.add_endpoint(ResetInserter({"usb": begin})(endpoint))
+        for name, endpoint in (("Status", status), ("Receiver", receiver), ("Sender", sender)):
+            usb.add_endpoint(_named(f"{name}Endpoint", ResetInserter({"usb": begin})(endpoint)))
         m.d.comb += [sender.stream.stream_eq(self.tx), self.rx.stream_eq(receiver.stream)]
         return m
+
+
+def _named(name: str, endpoint: Any) -> Any:
+    """The endpoint under a class's name of its own. luna calls submodules by it, and a second one of a class by the
+    object's address, by which the same design would be another one for the bitstream cache each time."""
+
+    def elaborate(self: Any, platform: Any) -> Any:
+        return endpoint
+
+    return type(name, (Elaboratable,), {"interface": endpoint.interface, "elaborate": elaborate})()
 
 
 def _unknown(setup: Any) -> Any:

@@ -6,7 +6,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from ...config import HwConfig, bits_for
-from ...isa.instructions import Load
+from ...isa.external_instructions import kinds
 from ...isa.memory import Space
 from ...isa.timing import LOAD_TO_SHADOW, shadow_free
 from ...isa.units import Unit
@@ -42,7 +42,7 @@ class LoadUnit(UnitComponent):
         m = Module()
         config = self.config
         issue, array = self.issue, self.tiles.array
-        fields = Decoded(Load, issue.bits)
+        fields = Decoded(kinds(config)[Unit.LOAD], issue.bits)
         m.submodules.memory = memory = WeightMemory(config)
         m.d.comb += [memory.w_addr.eq(self.w_addr), memory.w_data.eq(self.w_data), memory.w_en.eq(self.w_en)]
 

@@ -6,7 +6,7 @@ from typing import Any
 from amaranth import Array, Const, Module, Mux, Signal, Value
 
 from ...config import bits_for
-from ...isa.instructions import UNITS
+from ...isa.external_instructions import kinds
 from ...isa.timing import ACT_READ, array_latency, shadow_ready
 from ...isa.units import STREAMING, Unit
 from ..accumulator import target
@@ -62,7 +62,7 @@ class StreamingUnit(UnitComponent):
             m.d.sync += [busy.eq(1), bits.eq(issue.bits)]
         with m.If(starting):
             m.d.sync += [active.eq(1), at_tile.eq(1)]
-        return Decoded(UNITS[self.UNIT], bits), starting, last
+        return Decoded(kinds(self.config)[self.UNIT], bits), starting, last
 
     def _operand(self, m: Module, loops: LoopNest, now: Decoded, group: Value, count: int) -> Signal:
         """Read the activation word of the pixel being issued: `count` bytes of it, of the `group`, or the pad value

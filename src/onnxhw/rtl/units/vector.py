@@ -6,7 +6,8 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 
 from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
-from ...isa.instructions import SETTINGS, Vector, VectorOp
+from ...isa.external_instructions import kinds
+from ...isa.instructions import SETTINGS, VectorOp
 from ...isa.memory import PARAM_BITS, Space, param_shape
 from ...isa.timing import (
     ACT_READ,
@@ -68,7 +69,8 @@ class VectorUnit(UnitComponent):
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
         bits = Signal.like(self.issue.bits, name="bits", reset_less=True)
-        now, following = Decoded(Vector, bits), Decoded(Vector, self.issue.bits)
+        kind = kinds(self.config)[Unit.VECTOR]
+        now, following = Decoded(kind, bits), Decoded(kind, self.issue.bits)
         with m.If(self.issue.take):
             m.d.sync += bits.eq(self.issue.bits)
         busy, alike, may_follow = Signal(), Signal(), Signal()

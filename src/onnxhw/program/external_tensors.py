@@ -1,0 +1,36 @@
+"""Inputs and outputs that lie in external memory: their words, in the pieces that a program says."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from ..isa.memory import host_stride
+from .layout import from_host, to_host
+from .model import Entry
+from .storage import Array8
+
+Words = npt.NDArray[np.uint32]
+
+
+def external_words(entry: Entry, values: Array8, word: int) -> Iterator[tuple[int, Words]]:
+    """Host words of external memory that hold an input, each run with its first address; `word`: W."""
+    stride = host_stride(word)
+    for piece in entry.external:
+        mine = values[piece.box.slices]
+        if piece.storage is not None:
+            mine = piece.storage.store(mine, entry.zero_point)  # type: ignore[union-attr]
+        yield piece.place.base * stride, to_host(piece.place.pack(mine, word).reshape(-1, word), word)
+
+
+def external_span(entry: Entry, word: int) -> tuple[int, int]:
+    """First host word, and number of host words, of an output."""
+    place, stride = entry.external[0].place, host_stride(word)
+    return place.base * stride, place.blocks(word) * place.plane * stride
+
+
+def external_tensor(entry: Entry, words: Words, word: int) -> Array8:
+    """The output that these host words hold."""
+    place = entry.external[0].place
+    shape = place.blocks(word), *place.shape[2:], word
+    return place.unpack(from_host(words, word).reshape(shape), word)
