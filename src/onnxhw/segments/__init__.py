@@ -1,8 +1,10 @@
-"""Networks larger than the chip: a plan of segments with buffers in external memory. `compile` does not use it yet."""
+"""Networks larger than the chip: a plan of segments with buffers in external memory, and the program that is linked
+from it. `compile` does not use it yet."""
 
 from .checker import check_plan
 from .estimate import PartCycles, PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
+from .linker import link, part_name
 from .plan import Buffer, Plan, Region, Segment
 from .planner import make_plan
 
@@ -18,5 +20,7 @@ __all__ = [
     "estimate_cycles",
     "execute",
     "kind",
+    "link",
     "make_plan",
+    "part_name",
 ]

@@ -29,6 +29,7 @@ from .plan import (
     weight_words,
     weights_of,
 )
+from .regions import fits_words
 
 LONGEST = 8
 """Most operations of a group: two blocks of an inverted bottleneck with their sums."""
@@ -69,7 +70,7 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
         known = len(refused)
         for candidate in search.best(refused):
             made = search.segments(candidate)
-            if why := _refusal(made, config, accept):
+            if why := _refusal(graph, made, config, accept):
                 refused[candidate] = why
             segments += made or []
         if len(refused) == known:
@@ -80,11 +81,13 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
     raise _no_part(graph.ops[0], list(refused.values()))
 
 
-def _refusal(segments: Sequence[Segment] | None, config: HwConfig, accept: Callable[[Graph], object]) -> str:
+def _refusal(
+    graph: Graph, segments: Sequence[Segment] | None, config: HwConfig, accept: Callable[[Graph], object]
+) -> str:
     """Why a candidate cannot be; "" if it can."""
     try:
         for segment in segments or ():
-            if why := _too_large(segment, config):
+            if why := _too_large(segment, config) or _between_words(graph, segment, config):
                 return why
             accept(segment.graph)
     except (DoesNotFitError, UnsupportedError) as error:
@@ -194,7 +197,7 @@ class _Search:
         config, boxes = self.config, self._wanted(candidate)
         middle = len(boxes) // 2
         segment = cut(self.graph, self._ops(candidate), boxes[middle])
-        if segment is None or _too_large(segment, config):
+        if segment is None or _too_large(segment, config) or _between_words(self.graph, segment, config):
             return None
         weights, count = sum(weights_of(segment, config).values()), len(boxes)
         rounds = len({box.channels for wanted in boxes for box in wanted.values()}) if count > 1 else 1
@@ -229,6 +232,15 @@ def _too_large(segment: Segment, config: HwConfig) -> str:
         return f"{words} weight words of {config.weight_depth}"
     if (words := peak_words(segment.graph, config)) > config.act_words:
         return f"{words} activation words of {config.act_words}"
+    return ""
+
+
+def _between_words(graph: Graph, segment: Segment, config: HwConfig) -> str:
+    """What of a segment's loads and stores begins or ends within a word of channels; "" if nothing does."""
+    for region in (*segment.loads, *segment.outputs):
+        if not fits_words(region.box, graph.tensors[region.tensor].channels, config):
+            low, high = region.box.channels
+            return f"channels {low} to {high} of {region.tensor!r} are no whole words of {config.word}"
     return ""
 
 

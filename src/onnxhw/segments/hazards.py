@@ -1,0 +1,85 @@
+"""`ActivationUse`: who touches each word of activation memory last, and which banks are read and written.
+
+All numbers count completed instructions of a unit from the begin of the run, so they are what a move has to wait for.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..isa.instructions import Array, Depthwise, Ordered, Vector
+from ..isa.units import Unit
+from ..sched import footprint
+
+Words = npt.NDArray[np.int64]
+USERS = (Unit.ARRAY, Unit.DEPTHWISE, Unit.VECTOR)
+"""Units that read activation memory."""
+
+
+class SegmentUse:
+    """Words and banks of activation memory that the instructions of a segment touch, with their numbers in it, from 1
+    on."""
+
+    def __init__(self, code: Mapping[Unit, Sequence[Ordered]], config: HwConfig) -> None:
+        self.touched = {unit: np.zeros(config.act_words, np.int64) for unit in USERS}
+        self.written = np.zeros(config.act_words, np.int64)
+        self.read_banks = {unit: np.zeros(config.act_banks, np.int64) for unit in USERS}
+        self.written_banks = np.zeros(config.act_banks, np.int64)
+        for unit in USERS:
+            for index, instruction in enumerate(code.get(unit, ())):
+                reads = _reads(instruction, config.word)
+                self.touched[unit][reads] = index + 1
+                self.read_banks[unit][np.unique(reads // config.act_depth)] = index + 1
+                if isinstance(instruction, Vector):
+                    writes = np.unique(footprint.vector_writes(instruction))
+                    self.touched[unit][writes] = self.written[writes] = index + 1
+                    self.written_banks[np.unique(writes // config.act_depth)] = index + 1
+
+
+def _reads(instruction: Ordered, word: int) -> Words:
+    if isinstance(instruction, (Array, Depthwise)):
+        return footprint.array_reads(instruction, word)
+    assert isinstance(instruction, Vector)
+    return np.union1d(footprint.vector_a(instruction), footprint.vector_b(instruction))
+
+
+class ActivationUse:
+    """The last uses so far, over all segments."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config = config
+        self.touched = {unit: np.zeros(config.act_words, np.int64) for unit in USERS}
+        self.written = np.zeros(config.act_words, np.int64)
+        self.read_banks = {unit: np.zeros(config.act_banks, np.int64) for unit in USERS}
+        self.written_banks = np.zeros(config.act_banks, np.int64)
+
+    def add(self, use: SegmentUse, before: Mapping[Unit, int]) -> None:
+        """A segment behind so many instructions of each unit."""
+        for unit in USERS:
+            _later(self.touched[unit], use.touched[unit], before[unit])
+            _later(self.read_banks[unit], use.read_banks[unit], before[unit])
+        _later(self.written, use.written, before[Unit.VECTOR])
+        _later(self.written_banks, use.written_banks, before[Unit.VECTOR])
+
+    def before_load(self, words: Words) -> dict[Unit, int]:
+        """What a load into these words waits for: who touches them; and the vector unit, until it has written into
+        their banks for the last time, for a bank takes one write per cycle."""
+        waits = {unit: int(self.touched[unit][words].max(initial=0)) for unit in USERS}
+        banks = np.unique(words // self.config.act_depth)
+        waits[Unit.VECTOR] = max(waits[Unit.VECTOR], int(self.written_banks[banks].max(initial=0)))
+        return waits
+
+    def before_store(self, words: Words) -> dict[Unit, int]:
+        """What a store from these words waits for: who writes them, and who reads their banks, each of which takes one
+        read per cycle."""
+        banks = np.unique(words // self.config.act_depth)
+        waits = {unit: int(self.read_banks[unit][banks].max(initial=0)) for unit in USERS}
+        waits[Unit.VECTOR] = max(waits[Unit.VECTOR], int(self.written[words].max(initial=0)))
+        return waits
+
+
+def _later(target: Words, mine: Words, before: int) -> None:
+    there = mine > 0
+    target[there] = mine[there] + before

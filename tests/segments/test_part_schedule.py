@@ -1,0 +1,47 @@
+"""Schedules of segments beside what lies in activation memory, and those of a kind."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from small_networks import SMALL, chain
+
+from onnxhw.errors import DoesNotFitError
+from onnxhw.ir.graph import Graph
+from onnxhw.sched import Occupied
+from onnxhw.segments.hazards import SegmentUse
+from onnxhw.segments.part_schedule import PartSchedules
+
+
+def other_weights(graph: Graph) -> Graph:
+    """The same with each weight one less."""
+    ops = [replace(op, weight=(op.weight - 1).clip(-127).astype(np.int8)) for op in graph.ops]  # type: ignore[call-arg]
+    return replace(graph, ops=ops)
+
+
+def test_fixed_inputs_and_reserved_words_stay_as_they_are() -> None:
+    graph = chain()
+    (name,) = (port.tensor for port in graph.inputs)
+    occupied = Occupied({name: 20}, frozenset([name]), ((0, 20), (29, 40)))
+    part = PartSchedules(SMALL)(graph, occupied, frozenset())
+    assert part.places[name].base == 20
+    use = SegmentUse(part.candidate.code, SMALL)
+    reserved = [*range(20), *range(29, 69)]
+    assert not use.written[reserved].any()
+    assert not use.written[20:29].any()  # the input is kept
+
+
+def test_one_of_the_kind_has_its_own_constants_and_the_same_code() -> None:
+    graph, schedules = chain(), PartSchedules(SMALL)
+    one = schedules(graph, Occupied(), frozenset())
+    other = schedules(other_weights(graph), Occupied(), frozenset())
+    assert other.candidate.code == one.candidate.code
+    assert not np.array_equal(other.lowered.images.weight_image, one.lowered.images.weight_image)
+
+
+def test_no_room_is_told_twice() -> None:
+    graph, schedules = chain(), PartSchedules(SMALL)
+    full = Occupied(reserved=((0, SMALL.act_words),))
+    for _ in range(2):
+        with pytest.raises(DoesNotFitError):
+            schedules(graph, full, frozenset())
