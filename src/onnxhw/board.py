@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from .board_memory import KEYS, BoardMemory, require_memory
-from .config import PRESETS
+from .board_memory import BoardMemory
+from .board_tables import LINKS, read_tables
 from .errors import ToolError, UsageError, short
 from .files import read_text, reason
 
@@ -22,6 +22,11 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+SAID = 300
+"""Most characters that are told of what a programmer has printed."""
+CLOCK_PIN, UART_PINS, USB_PINS, SDRAM_PINS = "clock", "uart", "usb", "sdram"
+"""Resources of a platform that is made of a board file's table ``pins`` (`onnxhw.devices.declared`)."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +44,17 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `family` is its family, one of `families`; `platform` is ``module:class`` of its Amaranth platform; `sysconfig` are
-    the settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`;
-    `link` is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB
-    connector of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself,
-    ``vendor:product``; `external` is its SDR SDRAM, if the board file describes one; `camera` the pins of a connector
-    that a camera goes to, by their names (`CAMERA`; none: there is no place for one); `clock_hz` the oscillator at
-    `clock_resource`, `core_hz` the clock that the core should run at;
-    `idcode` what the device answers over JTAG; `connect` what to look at if none answers. In the commands
-    ``{bitstream}`` stands for the file.
+    `family` is its family, one of `families`; `platform` is ``module:class`` of its Amaranth platform, or empty, and
+    `pins` are those of the file's own (`board_pins.KEYS`); `sysconfig` are the settings of the constraint file's
+    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `link` is what `synth` builds unless asked,
+    one of `LINKS`; `usb_resource` are the platform's pins of a USB connector of the FPGA's own (empty: there is none)
+    and `usb_id` what a device there calls itself, ``vendor:product``; `external` is its SDR SDRAM, if the board file
+    describes one; `camera` the pins of a connector that a camera goes to, by their names (`board_tables.CAMERA`; none:
+    there is no place for one); `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should
+    run at;
+    `idcode` what the device answers over JTAG; `connect` what to look at if none answers; `unused_memory` what memory
+    the board has that there is no controller for. `usb` is empty and `baud` 0 where there is no serial line. In the
+    commands ``{bitstream}`` stands for the file; one that is empty the programmer does not have.
     """
 
     name: str
@@ -79,6 +86,8 @@ class Board:
     usb_id: str = ""
     external: BoardMemory | None = None
     camera: tuple[tuple[str, str], ...] = ()
+    pins: tuple[tuple[str, str], ...] = ()
+    unused_memory: str = ""
 
     @property
     def usb_ids(self) -> tuple[int, int]:
@@ -91,33 +100,8 @@ class Board:
         return [word.replace("{bitstream}", str(bitstream)) for word in (self.flash if flash else self.program)]
 
 
-SECTIONS: dict[str, dict[str, type]] = {
-    "": {"name": str, "title": str, "aliases": list},
-    "device": {"family": str, "name": str, "package": str, "speed": str, "idcode": int},
-    "platform": {"module": str, "class": str, "sysconfig": list},
-    "clock": {"resource": str, "hz": int, "core_hz": int},
-    "resources": {"lut4": int, "ff": int, "dsp": int, "ebr": int, "pll": int},
-    "presets": {"default": str, "all": list},
-    "build": {"seeds": list},
-    "program": {"sram": list, "flash": list, "detect": list},
-    "serial": {"usb": str, "baud": int},
-    "bringup": {"connect": str, "notes": str},
-}
-"""Every table of a board file and its keys; all are required and no others are allowed but for `OPTIONAL`."""
-CAMERA = ("connector", "d", "pclk", "vsync", "href", "xclk", "reset", "pwdn", "sioc", "siod")
-"""A connector of the platform, and names of its pins: eight of d, lowest first, one of each other."""
-OPTIONAL: dict[str, dict[str, type]] = {
-    "": {"link": str}, "usb": {"resource": str, "id": str}, "external": KEYS,
-    "camera": dict.fromkeys(CAMERA, str),
-}  # fmt: skip
-"""Keys of the top level that may be there, and tables that may be missing; one that is there has all its keys."""
-LINKS = ("uart", "usb")
-"""How bytes reach a board: over a serial line, or USB at full speed."""
 SENSORS = ("camera-ov7670",)
 """Sources of inputs at a board's pins."""
-USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
-"""Names of boards: they become names of folders."""
 
 
 @lru_cache(maxsize=1)
@@ -153,80 +137,13 @@ def read_board(path: Path) -> Board:
     return found
 
 
-def _tables(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tables of a board file, with all keys of `SECTIONS`, no others, and of their types; else `ValueError`."""
-    tables: dict[str, dict[str, Any]] = {"": {k: v for k, v in record.items() if not isinstance(v, dict)}}
-    tables |= {key: value for key, value in record.items() if isinstance(value, dict)}
-    for section, keys in _sections(tables).items():
-        found = tables.get(section, {})
-        for key, kind in keys.items():
-            name, value = f"{section + '.' if section else ''}{key}", found.get(key)
-            if type(value) is not kind:
-                raise ValueError(f"{name} must be a {kind.__name__}, not {short(value)}")
-            if isinstance(value, int) and not 0 <= value < 1 << 40:
-                raise ValueError(f"{name} must be 0..{(1 << 40) - 1}, not {short(value)}")
-            items = int if key == "seeds" else str
-            if isinstance(value, list) and not all(type(item) is items for item in value):
-                raise ValueError(f"{name} must be a list of {items.__name__}, not {short(value)}")
-        extra = sorted(set(found) - set(keys))
-        if extra:
-            raise ValueError(f"unknown key {extra[0]!r} in table {section!r}")
-    unknown = sorted(set(tables) - {*SECTIONS, *OPTIONAL})
-    if unknown:
-        raise ValueError(f"unknown table {unknown[0]!r}")
-    return tables
-
-
-def _sections(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, type]]:
-    """`SECTIONS`, with what is there of `OPTIONAL`."""
-    top = {key: kind for key, kind in OPTIONAL[""].items() if key in tables[""]}
-    more = {name: keys for name, keys in OPTIONAL.items() if name and name in tables}
-    return {**SECTIONS, "": SECTIONS[""] | top, **more}
-
-
-def _require(tables: dict[str, dict[str, Any]]) -> None:
-    """What the values must be beyond their types; else `ValueError`."""
-    names = tables["presets"]["all"]
-    for name in (tables["presets"]["default"], *names):
-        if name not in PRESETS:
-            raise ValueError(f"presets: there is no preset {name!r}; presets: {', '.join(sorted(PRESETS))}")
-    if tables["presets"]["default"] not in names:
-        raise ValueError(f"presets.default {tables['presets']['default']!r} is not in presets.all")
-    for section, key in (("program", "sram"), ("program", "flash"), ("program", "detect"), ("build", "seeds")):
-        if not tables[section][key]:
-            raise ValueError(f"{section}.{key} must not be empty")
-    for key in ("hz", "core_hz"):
-        if not tables["clock"][key]:
-            raise ValueError(f"clock.{key} must not be 0")
-    if (link := tables[""].get("link", LINKS[0])) not in LINKS:
-        raise ValueError(f"link must be one of {', '.join(LINKS)}, not {short(link)}")
-    if link == "usb" and "usb" not in tables:
-        raise ValueError('link "usb" needs the table usb, which names the pins')
-    if "external" in tables:
-        require_memory(tables["external"])
-    if "usb" in tables and not USB_ID.fullmatch(tables["usb"]["id"]):
-        raise ValueError(f"usb.id must be like '1209:0001', not {short(tables['usb']['id'])}")
-    if "usb" in tables and not tables["usb"]["resource"]:
-        raise ValueError("usb.resource must not be empty; without pins leave the table out")
-    camera = {name: pins.split() for name, pins in tables.get("camera", {}).items()}
-    for name, pins in camera.items():
-        if len(pins) != (8 if name == "d" else 1):
-            raise ValueError(f"camera.{name} must be {'eight names' if name == 'd' else 'one name'}, not {short(pins)}")
-    used = [pin for name, pins in camera.items() if name != "connector" for pin in pins]
-    if len({*used}) < len(used):
-        raise ValueError("camera: a pin is named twice")
-    if not NAME.fullmatch(tables[""]["name"]):
-        raise ValueError(f"name must be lower-case letters, digits, '-', '_' and '.', not {short(tables['']['name'])}")
-    for words in (*(tables["program"][key] for key in ("sram", "flash", "detect")), [tables["device"]["name"]]):
-        if any(not word.isprintable() for word in words):
-            raise ValueError("commands and device must be printable")
-
-
 def _board(record: dict[str, Any]) -> Board:
     """The board of a file's contents; `ValueError`."""
-    tables = _tables(record)
-    _require(tables)
+    tables = read_tables(record)
     device, clock, commands = tables["device"], tables["clock"], tables["program"]
+    platform, usb, memory = tables["platform"], tables.get("usb", {}), dict(tables.get("external", {}))
+    if "pins" in tables and memory:
+        memory["resource"] = SDRAM_PINS
     return Board(
         name=tables[""]["name"],
         title=tables[""]["title"],
@@ -236,9 +153,9 @@ def _board(record: dict[str, Any]) -> Board:
         package=device["package"],
         speed=device["speed"],
         idcode=device["idcode"],
-        platform=f"{tables['platform']['module']}:{tables['platform']['class']}",
-        sysconfig=tuple(tables["platform"]["sysconfig"]),
-        clock_resource=clock["resource"],
+        platform="" if "pins" in tables else f"{platform['module']}:{platform['class']}",
+        sysconfig=tuple(platform["sysconfig"]),
+        clock_resource=clock.get("resource", CLOCK_PIN),
         clock_hz=clock["hz"],
         core_hz=clock["core_hz"],
         resources=Resources(**tables["resources"]),
@@ -248,15 +165,17 @@ def _board(record: dict[str, Any]) -> Board:
         program=tuple(commands["sram"]),
         flash=tuple(commands["flash"]),
         detect=tuple(commands["detect"]),
-        usb=tables["serial"]["usb"],
-        baud=tables["serial"]["baud"],
+        usb=tables.get("serial", {}).get("usb", ""),
+        baud=tables.get("serial", {}).get("baud", 0),
         connect=tables["bringup"]["connect"],
         notes=tables["bringup"]["notes"].strip(),
         link=tables[""].get("link", LINKS[0]),
-        usb_resource=tables.get("usb", {}).get("resource", ""),
-        usb_id=tables.get("usb", {}).get("id", ""),
-        external=BoardMemory(**tables["external"]) if "external" in tables else None,
+        usb_resource=usb.get("resource", USB_PINS) if usb else "",
+        usb_id=usb.get("id", ""),
+        external=BoardMemory(**memory) if memory else None,
         camera=tuple(tables.get("camera", {}).items()),
+        pins=tuple(tables.get("pins", {}).items()),
+        unused_memory=tables[""].get("unused_memory", ""),
     )
 
 
@@ -336,13 +255,17 @@ def idcode_matches(entry: Board, idcode: int) -> bool:
 
 
 def check_device(entry: Board, detect_output: str) -> None:
-    """Refuse to go on unless the connected device is the board's: `ToolError` E7201 none found, E7202 another one."""
+    """Refuse to go on unless the connected device is the board's: `ToolError` E7201 none found, with what the
+    programmer says of it, E7202 another one."""
     found = parse_idcodes(detect_output)
     if not found:
-        raise ToolError("E7201", "no device answers over JTAG", where=entry.name, hint=entry.connect)
+        said = "; ".join(line.strip() for line in detect_output.splitlines() if line.strip())
+        what = "no device answers over JTAG" + (f"; {entry.detect[0]} says: {short(said, SAID)}" if said else "")
+        raise ToolError("E7201", what, where=entry.name, hint=entry.connect)
     if any(idcode_matches(entry, idcode) for idcode in found):
         return
-    known = {other.idcode: other for other in boards().values()}
+    alike = sorted(boards().values(), key=lambda other: other.detect == entry.detect)  # asked in the same way: last
+    known = {other.idcode: other for other in alike}
     seen = [f"0x{idcode:08X}" + (f" ({known[idcode].device})" if idcode in known else "") for idcode in found]
     others = [known[idcode].name for idcode in found if idcode in known]
     raise ToolError(

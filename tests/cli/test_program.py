@@ -140,3 +140,40 @@ def test_a_missing_tool_is_named(folder, monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["program", str(folder)]) == 7
     assert "openFPGALoader" in capsys.readouterr().err
+
+
+def of_another_board(folder, tmp_path, *changes):
+    """The folder for a board file like the ULX3S', with changes."""
+    text = (Path(__file__).parents[2] / "boards" / "ulx3s-85f.toml").read_text(encoding="utf-8")
+    for old, new in (('name = "ulx3s-85f"', 'name = "other"'), ('aliases = ["ulx3s"]', "aliases = []"), *changes):
+        assert old in text
+        text = text.replace(old, new, 1)
+    path = tmp_path / "other.toml"
+    path.write_text(text, encoding="utf-8")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "board": "other"}))
+    return str(path)
+
+
+def test_a_programmer_that_only_writes_flash_is_said(folder, loader, tmp_path, capsys):
+    log = loader("0x41113043")
+    board = of_another_board(
+        folder, tmp_path, ('sram = ["openFPGALoader", "-b", "ulx3s", "{bitstream}"]', "sram = []"),
+        ('detect = ["openFPGALoader", "-b", "ulx3s", "--detect"]', "detect = []"),
+    )  # fmt: skip
+    assert main(["program", str(folder), "--board", board]) == 2
+    assert "E2377" in capsys.readouterr().err
+    assert not log.exists()
+    assert main(["program", str(folder), "--board", board, "--flash"]) == 0
+    assert "cannot be asked for the device" in capsys.readouterr().err
+    assert "--write-flash" in log.read_text()
+
+
+def test_a_board_without_flash_memory_is_said(folder, loader, tmp_path, capsys):
+    log = loader("0x41113043")
+    flash = 'flash = ["openFPGALoader", "-b", "ulx3s", "--write-flash", "{bitstream}"]'
+    board = of_another_board(folder, tmp_path, (flash, "flash = []"))
+    assert main(["program", str(folder), "--board", board, "--flash"]) == 2
+    assert "E2377" in capsys.readouterr().err
+    assert not log.exists()
+    assert main(["program", str(folder), "--board", board]) == 0

@@ -5,20 +5,56 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common.options import common, examples, reading_options
+from .common.options import SubcommandCommand, common, examples, reading_options
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
+    from ..board import Board
     from .common.read_options import ReadOptions
 
 
 @click.command(
+    "new",
+    help="Write a commented board file with every key, for a board that onnxhw does not know.\n\n"
+    + examples("""
+  onnxhw boards new my-board
+  onnxhw boards new my-board --device LFE5U-45F --package BG381 --speed 6
+"""),
+    epilog="Resources, idcode and presets are those of the device. What only the board's schematic tells is '?' or 0: "
+    "`onnxhw check MODEL --board ./NAME.toml` names it until all is filled in. docs/boards.md says how to go on.",
+)
+@click.argument("name")
+@click.option("--device", default="LFE5U-25F", show_default=True, metavar="NAME", help="The device.")
+@click.option("--package", default="BG381", show_default=True, metavar="NAME", help="Its package.")
+@click.option("--speed", default="6", show_default=True, metavar="N", help="Its speed grade.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: NAME.toml.")
+@common
+@pass_output
+def new(output: Output, name: str, device: str, package: str, speed: str, out: Path | None) -> None:
+    from ..errors import UsageError
+    from .common.board_file import new_board
+    from .common.outdir import write_atomically
+
+    text = new_board(name, device, package, speed)
+    target = out or Path(f"{name}.toml")
+    if target.exists():
+        raise UsageError("E2903", "is there already", where=str(target), hint="another name with -o, or remove it")
+    write_atomically(target, text.encode())
+    output.data({"board": name, "file": str(target)})
+    shown = target if target.is_absolute() else f"./{target}"
+    output.line(f"{target}: fill in what is '?' or 0; then onnxhw check MODEL --board {shown}")
+
+
+@click.command(
     "boards",
+    cls=SubcommandCommand,
+    subcommands=[new],
     help="List boards and presets; given a model, which of them fit.\n\n"
     + examples("""
   onnxhw boards
   onnxhw boards model.onnx
   onnxhw boards model.onnx --json
+  onnxhw boards new my-board                    a board file to fill in (onnxhw boards new --help)
 """),
 )
 @click.argument("model", type=click.Path(path_type=Path), required=False)
@@ -51,15 +87,16 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     rows = [
         {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
          "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0,
+         "unused_memory": b.unused_memory, "clock_mhz": b.core_hz / 1e6, "link": b.link,
          "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
         for b in found.values()
     ]  # fmt: skip
     output.data({"boards": rows, "presets": presets} | ({"model": str(model)} if model else {}))
     output.table(
-        ("board", "also", "device", "LUT4", "DSP", "block RAM", "external", "preset", "other presets"),
+        ("board", "also", "device", "LUT4", "DSP", "block RAM", "external", "link", "preset", "other presets"),
         [
             (b.name, ", ".join(b.aliases), b.device, b.resources.lut4, b.resources.dsp, b.resources.ebr,
-             f"{b.external.size >> 20} MB SDRAM, {b.external.data_bits} bits" if b.external else "none", b.preset,
+             _memory(b), b.link, b.preset,
              ", ".join(name for name in b.presets if name != b.preset))
             for b in found.values()
         ],
@@ -83,6 +120,13 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     for reason in dict.fromkeys(record["reason"] for record in (fits or {}).values() if record["reason"]):
         same = [name for name, record in (fits or {}).items() if record["reason"] == reason]
         output.line(f"{', '.join(same)}: {reason}")
+
+
+def _memory(board: "Board") -> str:
+    """A board's external memory in words."""
+    if board.external:
+        return f"{board.external.size >> 20} MB SDRAM, {board.external.data_bits} bits"
+    return f"none ({board.unused_memory}: no controller)" if board.unused_memory else "none"
 
 
 def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict[str, Any]]:

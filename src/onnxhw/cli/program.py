@@ -25,7 +25,8 @@ set one by one take minutes."""
   onnxhw program build/model-ulx3s-85f --flash
 """),
     epilog="Needs openFPGALoader. The connected device must answer with the idcode of the board that the bitstream was "
-    "made for, or nothing is written. Ctrl-C while the flash memory is written waits until it is whole; a second one "
+    "made for, or nothing is written; a bootloader (OrangeCrab) cannot be asked. Ctrl-C while the flash memory is "
+    "written waits until it is whole; a second one "
     "stops it.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
@@ -54,9 +55,16 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
     if chosen.name != wanted:
         raise UsageError("E2372", f"the bitstream is for board {wanted!r}, not {chosen.name!r}", where=str(directory),
                          hint="onnxhw synth --board makes one for another board")  # fmt: skip
-    detected = tools.run(chosen.detect[0], chosen.detect[1:], Path.cwd(), check=False)
-    check_device(chosen, detected.output)
     words = chosen.program_command(bitstream.resolve(), flash=flash)
+    if not words:
+        what = "no way to write a flash memory" if flash else "a way to write the flash memory only"
+        raise UsageError("E2377", f"the board's file has {what}", where=f"board {chosen.name}",
+                         hint="without --flash" if flash else "--flash: the bitstream stays there")  # fmt: skip
+    if chosen.detect:
+        detected = tools.run(chosen.detect[0], chosen.detect[1:], Path.cwd(), check=False)
+        check_device(chosen, detected.output)
+    else:
+        output.message(f"{chosen.title}: its programmer cannot be asked for the device; is it the right one?")
     output.message(f"{chosen.title}: writing {bitstream}")
     if flash:
         result, interrupted = _whole(words, directory)

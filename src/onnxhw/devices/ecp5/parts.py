@@ -1,7 +1,8 @@
 """The ECP5 parts that the open tools know."""
 
-from ...board import Board
+from ...board import Board, Resources
 from ...errors import UsageError
+from ..family import DevicePart
 
 FAMILIES = {"LFE5U": "", "LFE5UM": "um-", "LFE5UM5G": "um5g-"}
 """What nextpnr puts before a size. The parts with M have transceivers, which we do not use; 5G is a faster one."""
@@ -9,6 +10,14 @@ SIZES = {"LFE5U": ("12", "25", "45", "85"), "LFE5UM": ("25", "45", "85"), "LFE5U
 SPEEDS = {"LFE5U": ("6", "7", "8"), "LFE5UM": ("6", "7", "8"), "LFE5UM5G": ("8",)}
 PACKAGES = {"BG256": "CABGA256", "MG285": "CSFBGA285", "BG381": "CABGA381", "BG554": "CABGA554", "BG756": "CABGA756"}
 """Lattice's short names of packages, and nextpnr's."""
+RESOURCES = {"12": (24288, 28, 56, 2), "25": (24288, 28, 56, 2), "45": (43848, 72, 108, 4), "85": (83640, 156, 208, 4)}
+"""LUT4 (flip-flops are as many), multipliers, block RAMs and PLLs by size, as nextpnr prints them."""
+IDCODES = {
+    "LFE5U-12F": 0x21111043, "LFE5U-25F": 0x41111043, "LFE5U-45F": 0x41112043, "LFE5U-85F": 0x41113043,
+    "LFE5UM-25F": 0x01111043, "LFE5UM-45F": 0x01112043, "LFE5UM-85F": 0x01113043,
+    "LFE5UM5G-25F": 0x81111043, "LFE5UM5G-45F": 0x81112043, "LFE5UM5G-85F": 0x81113043,
+}  # fmt: skip
+"""What the devices answer over JTAG (as openFPGALoader 1.1 and Project Trellis know them)."""
 PLACER = "static"
 """nextpnr's placer: spreads the logic over the chip. Its default one, "heap", fills tiles to three quarters before it
 takes the next, and leaves the rest of a large chip empty, which the router pays for."""
@@ -17,6 +26,23 @@ PLACERS = {"LFE5U-12F": "heap", "LFE5U-25F": "heap"}
 minutes in which "heap" was done."""
 MCCLK_MHZ = 2.4
 """The rate at which a bitstream is read from flash memory unless SYSCONFIG says otherwise (FPGA-TN-02039)."""
+
+
+def die(device: str) -> str:
+    """The device without transceivers of the same size: its places are the same, nextpnr has one database for them."""
+    family, _, size = device.partition("-")
+    return f"LFE5U-{size}" if family in FAMILIES else device
+
+
+def known() -> dict[str, DevicePart]:
+    """Every device with its resources and idcode."""
+    found = {}
+    for family, sizes in SIZES.items():
+        for size in sizes:
+            lut, dsp, ebr, pll = RESOURCES[size]
+            name = f"{family}-{size}F"
+            found[name] = DevicePart(Resources(lut4=lut, ff=lut, dsp=dsp, ebr=ebr, pll=pll), IDCODES[name])
+    return found
 
 
 def part_options(board: Board) -> list[str]:

@@ -1,0 +1,137 @@
+"""`onnxhw boards new`: a file that names what is missing until it is whole."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from onnxhw import board
+from onnxhw.board_pins import KEYS as PINS
+from onnxhw.board_tables import OF_CLASS, OPTIONAL, SECTIONS
+from onnxhw.cli import main
+from onnxhw.devices import find_family
+
+PAGE = Path(__file__).parents[2] / "docs" / "boards.md"
+MODEL = str(Path(__file__).parents[2] / "examples" / "digits.onnx")
+ANSWERS = (
+    ("clock.hz", "hz = 0", "hz = 25_000_000"),
+    ("program.sram", '"-b", "?", "{bitstream}"', '"-c", "ft2232", "{bitstream}"'),
+    ("program.flash", '"-b", "?", "--write-flash"', '"-c", "ft2232", "--write-flash"'),
+    ("program.detect", '"-b", "?", "--detect"', '"-c", "ft2232", "--detect"'),
+    ("serial.usb", 'usb = "?"', 'usb = "0403:6010"'),
+    ("pins.clock", '\nclock = "?"', '\nclock = "P3"'),
+    ("pins.uart_rx", '\nuart_rx = "?"', '\nuart_rx = "H18"'),
+    ("pins.uart_tx", '\nuart_tx = "?"', '\nuart_tx = "J17"'),
+)
+"""What a new file leaves open, with what is there and an answer."""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_new_file_names_one_thing_after_the_other_until_it_is_whole(here, capsys):
+    assert main(["boards", "new", "mine"]) == 0
+    capsys.readouterr()
+    path, open_keys = here / "mine.toml", {key for key, _, _ in ANSWERS}
+    while open_keys:
+        assert main(["check", MODEL, "--board", "./mine.toml", "--json"]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert error["code"] == "E2303"
+        (key,) = (key for key in open_keys if error["what"].startswith(key))
+        old, new = next((old, new) for name, old, new in ANSWERS if name == key)
+        text = path.read_text(encoding="utf-8")
+        assert text.count(old) == 1
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        open_keys.remove(key)
+    assert main(["check", MODEL, "--board", "./mine.toml", "--json"]) == 0
+    found = board.read_board(path)
+    assert (found.name, found.device, found.preset, found.clock_hz) == ("mine", "LFE5U-25F", "mini", 25_000_000)
+
+
+def test_every_key_there_is_stands_in_a_new_file(here):
+    assert main(["boards", "new", "mine"]) == 0
+    text = (here / "mine.toml").read_text(encoding="utf-8")
+    tables = {**SECTIONS, "usb": OPTIONAL["usb"], "external": OPTIONAL["external"]}
+    wanted = {(table, key) for table, keys in tables.items() for key in keys} - OF_CLASS
+    place, found = "", set()
+    for line in text.splitlines():
+        if table := re.fullmatch(r"(?:# )?\[(\w+)\]", line):
+            place = table[1]
+        elif key := re.match(r"(?:# )?(\w+) = ", line):
+            found.add((place, key[1]))
+    assert found == wanted | {("pins", key) for key in PINS}
+
+
+@pytest.mark.parametrize("device", list(find_family("ecp5").parts()))
+def test_what_is_known_of_a_device_is_filled_in(here, device):
+    assert main(["boards", "new", "mine", "--device", device, "--speed", "8"]) == 0
+    text = (here / "mine.toml").read_text(encoding="utf-8")
+    part = find_family("ecp5").parts()[device]
+    assert f"idcode = 0x{part.idcode:08x}\n" in text
+    assert f"ebr = {part.resources.ebr}\n" in text
+    assert ('"ulx3s-85f"' in text) == device.endswith("85F")
+
+
+def test_what_is_known_of_devices_is_what_the_board_files_say():
+    for entry in board.boards().values():
+        part = find_family(entry.family).parts()[entry.device]
+        assert (entry.resources, entry.idcode) == (part.resources, part.idcode)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["mine"], "E2903"), (["My board"], "E2303"), (["new", "--device", "LFE5U-99F"], "E2371"), ([], "E2901")],
+)
+def test_what_cannot_be_written_is_refused(here, capsys, words, code):
+    (here / "mine.toml").write_text("kept")
+    assert main(["boards", "new", *words, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == code
+    assert [path.name for path in here.iterdir()] == ["mine.toml"]
+    assert (here / "mine.toml").read_text() == "kept"
+
+
+def test_a_model_may_still_follow(capsys):
+    assert main(["boards", MODEL, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["model"] == MODEL
+
+
+def test_the_page_alone_makes_a_board(here, capsys):
+    """Its answers, filled into a new file, give the tools what amaranth-boards' class for the same board does."""
+    pytest.importorskip("amaranth_boards")
+    from amaranth_boards.colorlight_5a75b_r7_0 import Colorlight_5A75B_R70Platform
+
+    from onnxhw.build.device import platform_of, require
+    from onnxhw.build.flow import FlowOptions, elaborate
+    from onnxhw.cli.common.synthesis import line_speed, top
+    from onnxhw.config import preset
+
+    text = PAGE.read_text(encoding="utf-8")
+    (command,) = re.findall(r"^    onnxhw (boards new my-board .*)$", text, re.M)
+    assert main(command.split()) == 0
+    answers = dict(re.findall(r"^\| `(\w+\.\w+)` \| `(.+?)` \|", text, re.M))
+    assert set(answers) == {key for key, _, _ in ANSWERS}
+    table, lines = "", []
+    for line in Path("my-board.toml").read_text(encoding="utf-8").splitlines():
+        if found := re.fullmatch(r"\[(\w+)\]", line):
+            table = found[1]
+        key = f"{table}.{line.partition(' = ')[0]}"
+        lines.append(f"{line.partition(' = ')[0]} = {answers.pop(key)}" if key in answers else line)
+    Path("my-board.toml").write_text("\n".join(lines), encoding="utf-8")
+    assert answers == {}
+    capsys.readouterr()
+    assert main(["check", MODEL, "--board", "./my-board.toml"]) == 0
+    assert "fits" in capsys.readouterr().out
+    mine, theirs = board.read_board(Path("my-board.toml")), Colorlight_5A75B_R70Platform()
+    require(mine)
+    made = platform_of(mine)
+    assert (made.device, made.package, made.speed) == (theirs.device, theirs.package, theirs.speed)
+    assert theirs.lookup("clk25", 0).clock.frequency == mine.clock_hz
+    design = top(mine, preset("mini"), mine.core_hz, line_speed(mine, mine.core_hz))
+    sites = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', elaborate(design, mine, FlowOptions())["top.lpf"]))
+    rx, tx = (inner.ios[0].names[0] for inner in theirs.lookup("uart", 0).ios)
+    (clock,) = theirs.lookup("clk25", 0).ios[0].names
+    assert sites == {"clock_0__io": clock, "uart_0__rx__io": rx, "uart_0__tx__io": tx}
