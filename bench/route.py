@@ -12,6 +12,7 @@ import hashlib
 import json
 import sys
 import time
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from onnxhw.board import find
 from onnxhw.build import duration
 from onnxhw.build.flow import FlowEvent, FlowOptions, build
 from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import line_speed, top
+from onnxhw.cluster import TaskPool, pool
 from onnxhw.config import preset
 from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError
@@ -47,16 +50,20 @@ class Shown:
         self.phase = phase
 
 
-def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: bool, logs: Path) -> dict[str, Any]:
-    """Build one preset for one board: its row of the table, and what names the bitstream."""
-    board, config, shown = find(board_name), preset(name), Shown()
+def route(
+    name: str, board_name: str, *, clock_hz: int, seeds: Sequence[int], use_cache: bool, logs: Path
+) -> dict[str, Any]:
+    """Build one preset for one board, with one seed after the other until one meets the clock: its row of the table,
+    and what names the bitstream."""
+    board, shown = find(board_name), Shown()
     hz = clock_hz or board.core_hz
+    config = target(board_name, name).at(hz).config
     start = time.monotonic()
     built = build(
-        top(board, config, hz, line_speed(board, hz)),
+        top(board, config, hz, line_speed(board, hz, board.link), board.link),
         board,
         clock_hz=hz,
-        options=FlowOptions(seeds=tuple(range(1, seeds + 1))),
+        options=FlowOptions(seeds=tuple(seeds)),
         progress=shown,
         use_cache=use_cache,
         require_timing=False,
@@ -72,6 +79,21 @@ def route(name: str, board_name: str, *, clock_hz: int, seeds: int, use_cache: b
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
     return {"row": row, "key": built.key, "bitstream_sha256": hashlib.sha256(built.bitstream).hexdigest()}
+
+
+def sweep(name: str, board_name: str, seeds: int, workplace: TaskPool, **options: Any) -> dict[str, Any]:
+    """As `route`, each seed a task of its own: of all seeds the fastest, the first of equal ones; `mhz_by_seed` in its
+    row."""
+    waiting = [workplace.submit(_route, name, board_name, seed, options) for seed in range(1, seeds + 1)]
+    found = [wait() for wait in waiting]
+    best = max(found, key=lambda each: float(each["row"]["fmax_mhz"]))
+    best["row"]["mhz_by_seed"] = {str(each["row"]["seed"]): each["row"]["fmax_mhz"] for each in found}
+    return best
+
+
+def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    logs = options["logs"] / f"seed-{seed}"
+    return route(name, board_name, seeds=[seed], **{**options, "logs": logs})
 
 
 def record(folder: Path, found: dict[str, Any], words: str) -> None:
@@ -103,6 +125,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS",
+                        help="a Dask scheduler: every seed is routed, each by one of its workers")  # fmt: skip
     arguments = parser.parse_args()
     if arguments.record:
         arguments.record.mkdir(parents=True, exist_ok=True)  # before hours of work, not behind them
@@ -112,10 +136,12 @@ def main() -> int:
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
             hz = round(arguments.mhz * 1e6)
-            found = route(
-                name, board or name, clock_hz=hz, seeds=arguments.seeds, use_cache=not arguments.no_cache,
-                logs=arguments.logs,
-            )  # fmt: skip
+            options = {"clock_hz": hz, "use_cache": not arguments.no_cache, "logs": arguments.logs}
+            if arguments.scheduler:
+                with pool(scheduler=arguments.scheduler) as workplace:
+                    found = sweep(name, board or name, arguments.seeds, workplace, **options)
+            else:
+                found = route(name, board or name, seeds=range(1, arguments.seeds + 1), **options)
         except OnnxhwError as error:
             print(error.text(), file=sys.stderr)
             return error.exit_status

@@ -1,0 +1,145 @@
+"""What ``explore`` shows and writes: progress with an estimate, the front, a file per point of it."""
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...board import Board
+from ...build.duration import duration_text
+from ...cluster import TaskPool
+from ...config import HwConfig
+from ...errors import UsageError
+from ...explore.campaign import Campaign, Found, Reference
+from ...explore.point import DesignPoint, mean
+from ...explore.report import page
+from ...explore.search import SearchState
+from .outdir import staged
+from .output import Output
+
+
+def design(board: Board, config: HwConfig, clock_hz: int) -> Any:
+    """The top level that `synth` makes of a configuration."""
+    from .synthesis import line_speed, top
+
+    return top(board, config, clock_hz, line_speed(board, clock_hz, board.link), board.link)
+
+
+def require_models(paths: Sequence[Path]) -> dict[str, Path]:
+    """Models by the names of their files; `UsageError` E2805 if two have the same."""
+    found = {path.stem: path for path in paths}
+    if len(found) < len(paths):
+        what = "two models have the same name, by which results tell them apart"
+        raise UsageError("E2805", what, where=", ".join(map(str, paths)), hint="rename one")
+    return found
+
+
+class ExploreProgress:
+    """Tells how far a search is: on a terminal at each point, else now and then."""
+
+    EVERY = 15.0
+    """Seconds between two lines where there is no terminal."""
+
+    def __init__(self, output: Output, pool: TaskPool) -> None:
+        self.output, self.pool, self.start, self.told = output, pool, time.monotonic(), 0.0
+        self.live: Any = None
+
+    def __enter__(self) -> "ExploreProgress":
+        from rich.console import Console
+
+        console = Console(stderr=True, highlight=False)
+        if console.is_terminal and self.output.verbosity >= 0:
+            self.live = console.status("searching")
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def __call__(self, state: SearchState, seconds: float) -> None:
+        now = time.monotonic()
+        if self.live:
+            self.live.update(self.text(state, now - self.start))
+        elif now - self.told >= self.EVERY or state.scheduled == state.wanted:
+            self.told = now
+            self.output.message(self.text(state, now - self.start))
+
+    def text(self, state: SearchState, seconds: float) -> str:
+        """How far, and how much longer at this pace."""
+        fresh = state.scheduled - state.reused
+        left = (state.wanted - state.scheduled) * seconds / fresh if fresh else 0.0
+        rest = f", about {duration_text(left)} left" if left else ""
+        before = f" ({state.reused} of earlier runs)" if state.reused else ""
+        return (
+            f"{state.scheduled} of {state.wanted} points with cycles{before}, {state.asked} asked, "
+            f"{self.pool.workers} workers{rest}"
+        )
+
+
+def write_results(folder: Path, campaign: Campaign, found: Found, known: Reference) -> dict[str, Any]:
+    """Write front.json, report.html and a configuration per point of the front; the record of ``--json``."""
+    rows = [
+        _row(point, folder / f"front-{number}.json", campaign, found) for number, point in enumerate(found.front, 1)
+    ]
+    record = {
+        "board": campaign.task.space.board.name, "models": list(campaign.task.workload.names),
+        "objectives": list(campaign.objectives), "seed": campaign.seed, "out": str(folder),
+        "points": sum(bool(point.cycles) for point in found.points), "asked": len(found.points),
+        "processor_seconds": round(found.seconds, 1), "front": rows,
+        "presets": [{"preset": name, **_figures(point, campaign)} for name, point in known.presets.items()],
+    }  # fmt: skip
+    with staged(folder) as stage:
+        for row in rows:
+            (stage / Path(row["preset"]).name).write_text(json.dumps(row["config"], sort_keys=True) + "\n")
+        (stage / "report.html").write_text(page(record, found.points), encoding="utf-8")
+        (stage / "front.json").write_text(json.dumps(record, indent=2) + "\n")
+    return record
+
+
+def _row(point: DesignPoint, path: Path, campaign: Campaign, found: Found) -> dict[str, Any]:
+    name = json.loads(point.config.to_json()) | {"name": path.stem}
+    made = found.made.get(point.config.fingerprint, {})
+    if route := made.get("routed"):
+        made = {**made, "routed": {**route, "latency_us": round(mean(point.cycles) / route["mhz"], 2)}}
+    return {**_figures(point, campaign), **made, "preset": str(path), "config": name}
+
+
+def _figures(point: DesignPoint, campaign: Campaign) -> dict[str, Any]:
+    names = campaign.task.workload.names
+    return {
+        "cycles": sum(point.cycles), "model_cycles": dict(zip(names, point.cycles, strict=False)),
+        "latency_us": round(point.latency_us, 2) if point.cycles else None,
+        "mhz": round(point.mhz, 1), "lut": point.lut, "ff": point.ff, "dsp": point.dsp, "ebr": point.ebr,
+        "traffic": round(mean(point.traffic)) if point.cycles else None, "refused": point.refused,
+    }  # fmt: skip
+
+
+def print_front(output: Output, record: dict[str, Any]) -> None:
+    """The front and the hand-made presets for people."""
+    columns = ("preset", "cycles", "us", "MHz", "LUT4", "FF", "DSP", "block RAM", "array", "lanes", "bytes moved")
+
+    def row(each: dict[str, Any]) -> tuple[object, ...]:
+        config = each.get("config")
+        array = f"{config['rows']} x {config['cols']} {config['inner_product']}" if config else ""
+        return (each["preset"], each["cycles"] or None, each["latency_us"], round(each["mhz"]), each["lut"], each["ff"],
+                each["dsp"], each["ebr"], array, config["lanes"] if config else None, each["traffic"])  # fmt: skip
+
+    title = f"The front of {record['points']} points on {record['board']}"
+    output.table(columns, [row(each) for each in record["front"]], title=f"{title} (logic and clock are predicted)")
+    output.table(columns, [row(each) for each in record["presets"]], title="Presets of the board")
+    for each in record["presets"]:
+        if each["refused"]:
+            output.line(f"{each['preset']}: {each['refused']}")
+    columns = ("preset", "LUT4", "synthesized", "routed", "FF", "routed", "MHz", "routed", "seed", "us", "seconds")
+    routes = [(row, row.get("synthesized", {}), row.get("routed", {})) for row in record["front"]]
+    rows = [
+        (row["preset"], row["lut"], made.get("lut"), route.get("lut"), row["ff"], route.get("ff"), round(row["mhz"], 1),
+         route.get("mhz"), route.get("seed"), route.get("latency_us"), route.get("seconds"))
+        for row, made, route in routes if made or route
+    ]  # fmt: skip
+    if rows:
+        output.table(columns, rows, title="Predicted, synthesized and routed")
+    if record["front"]:
+        output.line(f"use one: --preset {record['front'][0]['preset']}")

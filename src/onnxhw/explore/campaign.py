@@ -1,0 +1,188 @@
+"""`Campaign`: a search on a pool, its study file, and the front whose cycles are confirmed."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from ..build.cache import family_sources, sources
+from ..cluster import TaskPool, Waiting
+from ..config import HwConfig, preset
+from .point import DesignPoint, Judge, evaluate
+from .search import Search, SearchState, best, text_of
+from .space import PARAMETERS, SearchSpace, Values
+from .stages import Design, best_seed, routed, spread, synthesized, text_of_stage
+from .study import StudyFile
+from .workload import Workload
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the points of a study have in common."""
+
+    workload: Workload
+    space: SearchSpace
+    judge: Judge
+
+    def point(self, values: Values) -> tuple[DesignPoint, float]:
+        """The point of a choice, and the processor seconds that it took."""
+        return _timed(lambda: evaluate(self.workload, self.space.config(values), self.judge, code=code()))
+
+    def exactly(self, config: HwConfig) -> tuple[DesignPoint, float]:
+        """The point of a configuration as it is."""
+        return _timed(lambda: evaluate(self.workload, config, self.judge, fit=False, code=code()))
+
+
+def _timed(make: Callable[[], DesignPoint]) -> tuple[DesignPoint, float]:
+    start = time.process_time()
+    return make(), time.process_time() - start
+
+
+def point_of(task: Task, values: Values) -> tuple[DesignPoint, float]:
+    """`Task.point`, for a worker."""
+    return task.point(values)
+
+
+def exactly(task: Task, config: HwConfig) -> tuple[DesignPoint, float]:
+    """`Task.exactly`, for a worker."""
+    return task.exactly(config)
+
+
+@lru_cache
+def code() -> str:
+    """A digest of everything that decides over a point."""
+    return f"{sources('explore/point.py')}-{sources('explore/space.py')}"
+
+
+@dataclass
+class Found:
+    """What a campaign has found: every point in the order of asking, the front, confirmed, and processor seconds of
+    all points of the study."""
+
+    points: list[DesignPoint]
+    front: list[DesignPoint]
+    seconds: float
+    made: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By fingerprint what synthesis ("synthesized") and place and route ("routed") made of points of the front."""
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """How many points of the front are synthesized and routed, each with how many seeds, and what makes designs."""
+
+    design: Design
+    synthesize: int = 0
+    route: int = 0
+    seeds: int = 1
+
+
+@dataclass
+class Campaign:
+    """A search for the configurations that suit a workload."""
+
+    task: Task
+    objectives: Sequence[str]
+    seed: int = 0
+
+    def header(self) -> dict[str, Any]:
+        """What decides over the points of a study file. Neither seed nor number: more points may be asked later."""
+        return {
+            "board": self.task.space.board.name, "models": self.task.workload.names,
+            "digest": self.task.workload.digest, "parameters": list(PARAMETERS), "code": code(),
+            "predictions": family_sources(self.task.space.board.family),
+            "external": self.task.space.external is not None,
+        }  # fmt: skip
+
+    def run(
+        self, pool: TaskPool, path: Path, wanted: int, first: Sequence[Values] = (), stages: BuildPlan | None = None,
+        progress: Callable[[SearchState, float], None] = lambda state, seconds: None,
+    ) -> Found:  # fmt: skip
+        """Search until `wanted` points have cycles; goes on where the study file at `path` stands. Errors: those of
+        `Search.run`, `StudyFile` and of the pool; every point that was there before one is kept."""
+        study, shared = StudyFile(path, self.header()), pool.share(self.task)
+
+        def submit(values: Mapping[str, int | str]) -> Callable[[], DesignPoint]:
+            chosen = dict(values)
+            waiting = pool.submit(point_of, shared, chosen, done=lambda made: study.add(text_of(chosen), chosen, *made))
+            return lambda: waiting()[0]
+
+        try:
+            search = Search(submit, self.objectives, self.seed, dict(study.points))
+            search.progress = lambda state: progress(state, study.seconds)
+            points = search.run(wanted, first)
+            found = Found(points, self.confirmed(pool, shared, study, points), study.seconds)
+            if stages:
+                found.made = self.build(pool, study, found.front, stages)
+            return found
+        finally:
+            study.close()
+
+    def build(
+        self, pool: TaskPool, study: StudyFile, points: Sequence[DesignPoint], stages: BuildPlan
+    ) -> dict[str, dict[str, Any]]:
+        """Synthesize and route points of the front, spread over it; those that are routed are synthesized, too, and all
+        tasks of both stages are under way at once. `ToolError` E71xx if a tool fails."""
+        board, made = self.task.space.board, dict[str, dict[str, Any]]()
+        to_route = [point.config for point in spread(points, stages.route)]
+        to_synthesize = [point.config for point in spread(points, stages.synthesize)]
+        waiting: list[tuple[str, HwConfig, list[Waiting[dict[str, Any]]]]] = []
+
+        def kept(key: str, function: Callable[..., dict[str, Any]], *arguments: Any) -> Waiting[dict[str, Any]]:
+            if key in study.notes:
+                return lambda: study.notes[key]
+            return pool.submit(function, stages.design, board, *arguments, done=partial(study.note, key))
+
+        for config in to_route:
+            keys = [(seed, text_of_stage("routed", config, seed)) for seed in range(1, stages.seeds + 1)]
+            waiting.append(("routed", config, [kept(key, routed, config, seed) for seed, key in keys]))
+        for config in dict.fromkeys([*to_synthesize, *to_route]):
+            key = text_of_stage("synthesized", config)
+            waiting.append(("synthesized", config, [kept(key, synthesized, config)]))
+        for stage, config, waits in waiting:
+            results = [wait() for wait in waits]
+            found = best_seed(results) if stage == "routed" else results[0]
+            made.setdefault(config.fingerprint, {})[stage] = found
+        return made
+
+    def confirmed(
+        self, pool: TaskPool, shared: Task, study: StudyFile, points: Sequence[DesignPoint]
+    ) -> list[DesignPoint]:
+        """The front, each of its points scheduled again for its own memories: a search for quicker programs that could
+        have had more microcode may have gone another way. What is slower so may leave the front to another."""
+        known = {point.config.fingerprint: point for point in points}
+        sure: set[str] = set()
+        while True:
+            found = best(list(known.values()), self.objectives)
+            open_ = [point.config for point in found if point.config.fingerprint not in sure]
+            if not open_:
+                return found
+            for config, again in [(config, self._again(pool, shared, study, config)) for config in open_]:
+                known[config.fingerprint] = again()
+                sure.add(config.fingerprint)
+
+    @staticmethod
+    def _again(pool: TaskPool, shared: Task, study: StudyFile, config: HwConfig) -> Callable[[], DesignPoint]:
+        key = config.fingerprint
+        if key in study.points:
+            return lambda: study.points[key]
+        waiting = pool.submit(exactly, shared, config, done=lambda made: study.add(key, None, *made))
+        return lambda: waiting()[0]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a board offers already: its presets as points by name, and those of them that are choices of the space."""
+
+    presets: Mapping[str, DesignPoint]
+    choices: tuple[Values, ...]
+
+
+def reference(pool: TaskPool, task: Task) -> Reference:
+    """The board's presets on the workload, as they are."""
+    shared = pool.share(task)
+    configs = [preset(name) for name in task.space.board.presets]
+    waiting = [(config, pool.submit(exactly, shared, config)) for config in configs]
+    choices = [choice for config in configs if (choice := task.space.values(config))]
+    return Reference({config.name: wait()[0] for config, wait in waiting}, tuple(choices))

@@ -1,0 +1,119 @@
+"""`DesignPoint`: a configuration with its exact cycles and predicted resources, and the objectives made of them."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import exp, log
+from typing import Any
+
+from ..board import Board
+from ..config import HwConfig
+from ..devices import family_of
+from ..errors import DoesNotFitError, UnsupportedError
+from .clock import predicted_mhz
+from .sizing import fitted
+from .workload import Workload, measured
+
+FILL = 0.95
+"""Part of a device's LUT4 and flip-flops that a point may be predicted to take: nextpnr finds places for `ulx3s-25f` at
+89 %, and predictions are some per cent off (docs/explore.md)."""
+
+
+@dataclass(frozen=True)
+class DesignPoint:
+    """A configuration for a board.
+
+    `cycles`, `traffic`: per model, of one inference: exact cycles from the last input on, as `compile` predicts them,
+    and bytes between core and on-chip memories. `lut`, `ff`, `mhz` are predicted; `dsp` and `ebr` are exact. `refused`
+    says why it is no solution; `excess` by how much, as a sum of shares, for the search. A refused point may be without
+    cycles.
+    """
+
+    config: HwConfig
+    cycles: tuple[int, ...] = ()
+    traffic: tuple[int, ...] = ()
+    lut: int = 0
+    ff: int = 0
+    dsp: int = 0
+    ebr: int = 0
+    mhz: float = 0.0
+    refused: str = ""
+    excess: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """As plain data; `from_record` reads it back."""
+        record = {name: value for name, value in vars(self).items() if name != "config"}
+        return {**record, "config": json.loads(self.config.to_json())}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "DesignPoint":
+        """Inverse of `record`; `KeyError`, `TypeError` or `UsageError` for anything else."""
+        plain = {each.name: record[each.name] for each in dataclasses.fields(cls)}
+        config = HwConfig.from_json(json.dumps(plain.pop("config")))
+        cycles, traffic = (tuple(map(int, plain.pop(name))) for name in ("cycles", "traffic"))
+        return cls(config, cycles, traffic, **plain)
+
+    @property
+    def latency_us(self) -> float:
+        """Microseconds of an inference at the predicted clock; of several models the geometric mean."""
+        return mean(self.cycles) / self.mhz
+
+
+def mean(values: tuple[int, ...]) -> float:
+    """The geometric mean: a network counts as much as another, whatever its size."""
+    return values[0] if len(values) == 1 else exp(sum(map(log, values)) / len(values))
+
+
+OBJECTIVES: dict[str, Callable[[DesignPoint], float]] = {
+    "latency": lambda point: point.latency_us,
+    "cycles": lambda point: mean(point.cycles),
+    "lut": lambda point: point.lut,
+    "ebr": lambda point: point.ebr,
+    "dsp": lambda point: point.dsp,
+    "clock": lambda point: -point.mhz,
+    "traffic": lambda point: mean(point.traffic),
+}
+"""What can be made small. "clock" is the negative of the predicted one."""
+DEFAULT_OBJECTIVES = ("latency", "lut", "ebr")
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What is known of a board: whether a configuration fits it, as predicted."""
+
+    board: Board
+    fill: float = field(default=FILL)
+
+    def resources(self, point: DesignPoint) -> DesignPoint:
+        """The point with its resources, and with what of them is too much."""
+        family = family_of(self.board)
+        taken = family.estimate(point.config)
+        have = self.board.resources
+        limits = {"LUT4": self.fill * have.lut4, "flip-flops": self.fill * have.ff, "multipliers": have.dsp,
+                  "block RAMs": have.ebr}  # fmt: skip
+        over = {kind: count / limits[kind] - 1 for kind, count in taken.counts().items() if count > limits[kind]}
+        names = ", ".join(f"{100 * share:.0f} % too many {kind}" for kind, share in over.items())
+        return dataclasses.replace(
+            point, lut=taken.lut, ff=taken.ff, dsp=taken.dsp, ebr=taken.ebr, mhz=predicted_mhz(self.board, taken.lut),
+            refused=point.refused or names, excess=point.excess + sum(over.values()),
+        )  # fmt: skip
+
+
+def evaluate(workload: Workload, config: HwConfig, judge: Judge, *, fit: bool = True, code: str = "") -> DesignPoint:
+    """The point of a configuration; with `fit` its memories are cut to what the programs need first. `code`: of what
+    the result in the content cache must be.
+
+    A configuration that does not fit the board whatever the programs are is not scheduled.
+    """
+    estimate = family_of(judge.board).estimate
+    small = fitted(config, workload.least(config), estimate) if fit else config
+    first = judge.resources(DesignPoint(small))
+    if first.refused:
+        return first
+    try:
+        found = measured(workload, config, code)
+    except (DoesNotFitError, UnsupportedError) as error:
+        return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=1.0)
+    final = fitted(config, found.needs, estimate) if fit else config
+    return judge.resources(DesignPoint(final, found.cycles, found.traffic))

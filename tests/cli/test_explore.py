@@ -1,0 +1,86 @@
+"""``onnxhw explore``: a front, files that other commands take as presets, a study that goes on, errors."""
+
+import json
+
+import pytest
+
+from onnxhw.cli import main
+from onnxhw.config import PRESETS, HwConfig, preset
+from onnxhw.explore.front import dominates
+
+pytest.importorskip("optuna")
+
+
+@pytest.fixture(scope="module")
+def folder(digits, tmp_path_factory):
+    """The results of a small search."""
+    out = tmp_path_factory.mktemp("explored") / "out"
+    words = ["explore", str(digits), "--board", "ulx3s-25f", "--points", "5", "--workers", "0", "-o", str(out), "-q"]
+    assert main(words) == 0
+    return out
+
+
+def test_the_front_is_a_front_and_its_files_are_presets(folder, digits, capsys, tmp_path):
+    record = json.loads((folder / "front.json").read_text())
+    rows = record["front"]
+    assert record["points"] == 5
+    assert {row["preset"] for row in record["presets"]} == {"ulx3s-25f", "mini"}
+    values = [(row["latency_us"], row["lut"], row["ebr"]) for row in rows]
+    assert not any(dominates(one, other) for one in values for other in values)
+    for row in rows:
+        config = preset(row["preset"])
+        assert (config.name, json.loads(config.to_json())) == (row["config"]["name"], row["config"])
+        assert main(["compile", str(digits), "--board", "ulx3s-25f", "--preset", row["preset"], "--json", "-o",
+                     str(tmp_path / config.name)]) == 0  # fmt: skip
+        assert json.loads(capsys.readouterr().out)["predicted_cycles"] == row["cycles"]
+
+
+def test_no_point_of_the_front_is_worse_than_the_hand_made_preset(folder):
+    """It is asked first, so the front has it or what is better."""
+    record = json.loads((folder / "front.json").read_text())
+    (hand,) = [row for row in record["presets"] if row["preset"] == "ulx3s-25f"]
+    assert min(row["cycles"] for row in record["front"]) <= hand["cycles"]
+
+
+def test_it_goes_on_and_says_the_same(folder, digits, capsys):
+    before = json.loads((folder / "front.json").read_text())
+    lines = (folder / "study.jsonl").read_text()
+    words = ["explore", str(digits), "--board", "ulx3s-25f", "--points", "5", "--workers", "0", "-o", str(folder)]
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) == before
+    assert "5 of earlier runs" in said.err
+    assert (folder / "study.jsonl").read_text() == lines
+
+
+@pytest.mark.parametrize(("words", "status", "code"), [
+    (["absent.onnx"], 3, "E3"), (["MODEL", "MODEL"], 2, "E2805"), (["MODEL", "--board", "none"], 2, "E2"),
+    (["MODEL", "--study", "STUDY"], 2, "E2802"), (["MODEL", "--scheduler", "nonsense://"], 7, "E7110"),
+])  # fmt: skip
+def test_errors(words, status, code, digits, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wrong.jsonl").write_text("no study\n")
+    names = {"MODEL": str(digits), "STUDY": "wrong.jsonl"}
+    workers = [] if "--scheduler" in words else ["--workers", "0"]
+    assert main(["explore", *(names.get(word, word) for word in words), "--points", "1", *workers]) == status
+    assert code in capsys.readouterr().err
+    assert not (tmp_path / "build").exists() or not list((tmp_path / "build").rglob("front.json"))
+
+
+def test_a_file_with_a_configuration_is_a_preset(tmp_path):
+    path = tmp_path / "own.json"
+    path.write_text(PRESETS["mini"].to_json())
+    found = preset(str(path))
+    assert (found.name, found.fingerprint) == ("own", PRESETS["mini"].fingerprint)
+    assert isinstance(found, HwConfig)
+
+
+@pytest.mark.parametrize(("text", "code"), [(None, "E2105"), ("{}", "E2103"), ('{"format": 1}', "E2102")])
+def test_a_file_without_one_is_an_error(text, code, digits, tmp_path, capsys):
+    path = tmp_path / "own.json"
+    if text is not None:
+        path.write_text(text)
+    assert main(["compile", str(digits), "--preset", str(path), "-o", str(tmp_path / "out")]) == 2
+    said = capsys.readouterr().err
+    assert code in said
+    assert "own.json" in said

@@ -1,0 +1,93 @@
+"""A study is the same in one process and on a cluster, and goes on after whatever ended it."""
+
+import json
+
+import pytest
+
+from onnxhw.cluster import SerialPool, pool
+from onnxhw.config import PRESETS
+from onnxhw.errors import UsageError
+from onnxhw.explore.campaign import Campaign, reference
+
+pytest.importorskip("optuna")
+OBJECTIVES = "latency", "lut", "ebr"
+
+
+@pytest.fixture(scope="module")
+def campaign(task):
+    return Campaign(task, OBJECTIVES, seed=1)
+
+
+@pytest.fixture(scope="module")
+def first(task):
+    return [task.space.values(PRESETS["mini"])]
+
+
+@pytest.fixture(scope="module")
+def alone(campaign, first, tmp_path_factory):
+    """A study of this process, and its file."""
+    path = tmp_path_factory.mktemp("alone") / "study.jsonl"
+    return campaign.run(SerialPool(), path, 5, first), path
+
+
+def test_the_front_is_of_points_with_cycles_that_their_own_configurations_have(alone, campaign):
+    found, _ = alone
+    assert found.front
+    for point in found.front:
+        again, _ = campaign.task.exactly(point.config)
+        assert again == point
+    assert found.points[0].cycles == reference(SerialPool(), campaign.task).presets["mini"].cycles
+
+
+def test_one_worker_and_two_find_the_same(alone, campaign, first, tmp_path):
+    found, path = alone
+    with pool(2) as workers:
+        other = campaign.run(workers, tmp_path / "study.jsonl", 5, first)
+    assert other.points == found.points
+    assert other.front == found.front
+
+    def lines(study):
+        return {
+            json.dumps([line["values"], line["point"]]) for line in map(json.loads, study.read_text().splitlines()[1:])
+        }
+
+    assert lines(path) <= lines(tmp_path / "study.jsonl")  # the cluster may have begun more than were told
+
+
+class Refusing(SerialPool):
+    """Runs so many tasks, then ends as a killed client does: with nothing but what is in the file."""
+
+    def __init__(self, tasks):
+        self.left = tasks
+
+    def submit(self, function, *arguments, done=None):
+        waiting = super().submit(function, *arguments, done=done)
+
+        def wait():
+            if not self.left:
+                raise KeyboardInterrupt
+            self.left -= 1
+            return waiting()
+
+        return wait
+
+
+def test_an_ended_study_goes_on_and_computes_nothing_twice(alone, campaign, first, tmp_path):
+    found, path = alone
+    other, tasks = tmp_path / "study.jsonl", len(path.read_text().splitlines()) - 1
+    with pytest.raises(KeyboardInterrupt):
+        campaign.run(Refusing(3), other, 5, first)
+    assert len(other.read_text().splitlines()) == 4
+    again = campaign.run(rest := Refusing(tasks - 3), other, 5, first)
+    assert (again.points, again.front) == (found.points, found.front)
+    assert rest.left == 0
+    assert sorted(other.read_text().splitlines()[1:], key=len) != []
+    finished = campaign.run(Refusing(0), other, 5, first)
+    assert finished.front == found.front
+
+
+def test_a_study_of_other_models_is_not_gone_on_with(alone, task):
+    _, path = alone
+    other = Campaign(type(task)(task.workload, type(task.space)(task.space.board, object()), task.judge), OBJECTIVES)
+    with pytest.raises(UsageError, match="other external"):
+        other.run(SerialPool(), path, 5)

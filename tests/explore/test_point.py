@@ -1,0 +1,43 @@
+"""Points: what does not fit is not scheduled, and records are read back."""
+
+import dataclasses
+
+import pytest
+
+from onnxhw.config import PRESETS
+from onnxhw.explore import point as module
+from onnxhw.explore.point import OBJECTIVES, DesignPoint, evaluate
+
+
+def test_a_point_fits_and_has_the_cycles_of_its_own_configuration(task):
+    found = evaluate(task.workload, task.space.config(task.space.values(PRESETS["mini"])), task.judge)
+    assert not found.refused
+    assert found.ebr < evaluate(task.workload, PRESETS["mini"], task.judge, fit=False).ebr
+    assert found.cycles == evaluate(task.workload, found.config, task.judge, fit=False).cycles
+    assert found.latency_us == pytest.approx(found.cycles[0] / found.mhz)
+
+
+def test_what_cannot_fit_is_refused_without_a_schedule(task, monkeypatch):
+    monkeypatch.delattr(module, "measured")
+    found = evaluate(task.workload, PRESETS["ulx3s-85f"], task.judge, fit=False)
+    assert "too many multipliers" in found.refused
+    assert found.excess > 1
+    assert found.cycles == ()
+
+
+def test_what_has_no_schedule_is_refused_with_its_code(task):
+    small = dataclasses.replace(PRESETS["mini"], act_depth=16)
+    found = evaluate(task.workload, small, task.judge)
+    assert found.refused.startswith("E5101")
+    assert found.excess == 1
+
+
+def test_a_record_is_read_back(task):
+    found = evaluate(task.workload, PRESETS["mini"], task.judge)
+    assert DesignPoint.from_record(found.record()) == found
+
+
+def test_several_models_count_by_their_geometric_mean():
+    found = DesignPoint(PRESETS["mini"], cycles=(100, 400), mhz=100.0)
+    assert found.latency_us == pytest.approx(2.0)
+    assert OBJECTIVES["clock"](found) == -100

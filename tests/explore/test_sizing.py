@@ -1,0 +1,31 @@
+"""Memories are as large as needed, and larger only where that is free."""
+
+import dataclasses
+
+import pytest
+
+from onnxhw.board import find
+from onnxhw.config import PRESETS
+from onnxhw.devices import family_of
+from onnxhw.explore.sizing import fitted
+from onnxhw.explore.workload import MemoryNeeds
+
+ESTIMATE = family_of(find("ulx3s-25f")).estimate
+
+
+@pytest.mark.parametrize("name", ["mini", "ulx3s-25f", "ulx3s-85f"])
+@pytest.mark.parametrize("needs", [MemoryNeeds(1, 1, 1, 1, 1, 1, 1), MemoryNeeds(700, 33, 2, 513, 90, 300, 1100)])
+def test_there_is_room_and_no_more_block_ram_than_for_the_needs(name, needs):
+    config = PRESETS[name]
+    made = fitted(config, needs, ESTIMATE)
+    exact = dataclasses.replace(config, **{
+        each: words for each, words in needs.record().items() if each != "depthwise_ucode" or config.depthwise
+    })  # fmt: skip
+    assert all(getattr(made, each) >= words for each, words in needs.record().items())
+    assert ESTIMATE(made).ebr <= ESTIMATE(exact).ebr
+    assert ESTIMATE(made).lut <= ESTIMATE(exact).lut
+
+
+def test_microcode_fills_its_block_ram():
+    made = fitted(PRESETS["mini"], MemoryNeeds(4096, 512, 2, 100, 100, 1, 100), ESTIMATE)
+    assert (made.load_ucode, made.array_ucode, made.vector_ucode) == (512, 512, 512)

@@ -1,0 +1,123 @@
+"""The pool: results in the order of asking, errors of tasks, workers that die, a scheduler that goes away."""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from onnxhw import cluster
+from onnxhw.cluster import SerialPool, pool
+from onnxhw.errors import DoesNotFitError, ToolError, UsageError
+
+
+def square(number):
+    return number * number
+
+
+def scaled(shared, number):
+    return shared["factor"] * number
+
+
+def refused(number):
+    raise DoesNotFitError("E5101", f"too large: {number}")
+
+
+def killed_once(flag, number):
+    """Kills its worker the first time."""
+    try:
+        os.close(os.open(flag, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return number
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def workers():
+    pytest.importorskip("distributed")
+    with pool(2) as found:
+        yield found
+
+
+@pytest.fixture(params=["serial", "cluster"])
+def either(request):
+    return SerialPool() if request.param == "serial" else request.getfixturevalue("workers")
+
+
+def test_results_and_what_is_done_with_them(either):
+    seen = []
+    waiting = [either.submit(square, number, done=seen.append) for number in range(20)]
+    assert [wait() for wait in waiting] == [number**2 for number in range(20)]
+    assert set(seen) == {number**2 for number in range(20)}
+
+
+def test_what_is_shared_comes_as_it_is(either):
+    shared = either.share({"factor": 3})
+    assert [wait() for wait in [either.submit(scaled, shared, number) for number in (1, 2)]] == [3, 6]
+
+
+def test_an_error_of_a_task_is_raised_where_it_is_waited_for(either):
+    wait = either.submit(refused, 7)
+    with pytest.raises(DoesNotFitError, match="too large: 7") as caught:
+        wait()
+    assert caught.value.code == "E5101"
+
+
+def test_an_error_of_what_is_done_is_raised_there_too(either):
+    def full(result):
+        raise UsageError("E2803", "no room")
+
+    wait = either.submit(square, 2, done=full)
+    with pytest.raises(UsageError, match="no room"):
+        wait()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL there")
+def test_a_worker_that_dies_loses_nothing(workers, tmp_path):
+    waiting = [workers.submit(killed_once, str(tmp_path / "flag"), number) for number in range(6)]
+    assert [wait() for wait in waiting] == list(range(6))
+    assert (tmp_path / "flag").exists()
+
+
+def test_no_scheduler_is_an_error(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT", 0.2)
+    with pytest.raises(ToolError) as caught, pool(scheduler="tcp://127.0.0.1:9"):
+        pass
+    assert caught.value.code == "E7110"
+
+
+def test_a_scheduler_that_goes_away_is_an_error(monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(cluster, "CONNECT", 1)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as local:
+        with pytest.raises(ToolError) as caught, pool(scheduler=local.scheduler_address) as found:
+            assert found.submit(square, 3)() == 9
+            waiting = found.submit(time.sleep, 60)
+            local.loop.add_callback(local.scheduler.close)
+            waiting()
+        assert caught.value.code == "E7111"
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError) as caught, pool(1):
+        pass
+    assert (caught.value.code, "onnxhw[explore]" in caught.value.hint) == ("E2192", True)
+
+
+def test_no_workers_is_this_process():
+    with pool(0) as found:
+        assert isinstance(found, SerialPool)
+
+
+def test_a_program_of_the_repository_runs_where_the_worker_is():
+    said = cluster.run_script("scripts/fuzz_models.py", ["--count", "3", "--seed", "5", "--outcome"])
+    assert sum(json.loads(said)["counts"].values()) == 3
+    with pytest.raises(ToolError, match="status 2") as caught:
+        cluster.run_script("scripts/fuzz_models.py", ["--no-such-option"])
+    assert caught.value.code == "E7113"
+    with pytest.raises(ToolError, match="no checkout"):
+        cluster.run_script("scripts/absent.py", [])
