@@ -9,6 +9,7 @@ import argparse
 import atexit
 import gc
 import importlib
+import json
 import logging
 import multiprocessing
 import os
@@ -33,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from mutants import DATA_FILE, Mutator
 
 from onnxhw import partition
+from onnxhw.cluster import pool, run_script
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.worker import worker_scope
 
@@ -44,6 +46,8 @@ PATIENCE = 20
 STILL = 30
 """Times `PATIENCE` that one mutant may take by the clock, if it waits for something."""
 BATCH = 500
+PIECE = 5000
+"""Mutants of one task on a cluster: so many that starting a process and reading the models costs little."""
 IN_MEMORY = Path("/dev/shm")
 """Where the files of mutants with external data are written, if there is such a place."""
 STAGES = (
@@ -268,6 +272,30 @@ def parallel(seed: int, numbers: range, processes: int, work: Work | None = None
     return total
 
 
+def on_cluster(script: str, seed: int, numbers: range, scheduler: str, piece: int) -> Iterator[tuple[range, Outcome]]:
+    """Pieces of the mutants and what became of them, in order, run by a Dask cluster's workers; each runs the script of
+    its own checkout in a process of its own."""
+    with pool(scheduler=scheduler) as workplace:
+        pieces = [numbers[first : first + piece] for first in range(0, len(numbers), piece)]
+        words = [["--seed", str(seed), "--first", str(part.start), "--count", str(len(part)), "--outcome"]
+                 for part in pieces]  # fmt: skip
+        waiting = [workplace.submit(run_script, f"scripts/{script}", each) for each in words]
+        for part, wait in zip(pieces, waiting, strict=True):
+            yield part, from_record(json.loads(wait().splitlines()[-1]))
+
+
+def record(found: Outcome) -> dict[str, Any]:
+    """An outcome as plain data; `from_record` reads it back."""
+    return {"counts": dict(found.counts), "reached": dict(found.reached), "findings": found.findings,
+            "slowest": found.slowest, "memory": found.memory, "seconds": round(found.seconds, 1)}  # fmt: skip
+
+
+def from_record(entry: dict[str, Any]) -> Outcome:
+    """Inverse of `record`."""
+    return Outcome(Counter(entry["counts"]), Counter(entry["reached"]), entry["findings"],
+                   tuple(entry["slowest"]), entry["memory"], entry["seconds"])  # fmt: skip
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run, print counts and findings; 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -276,13 +304,23 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first mutant")
     parser.add_argument("--write", type=Path, help="only write mutant FIRST to this file")
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler whose workers run them")
+    parser.add_argument("--outcome", action="store_true", help="print one line of JSON")
     options = parser.parse_args(arguments)
     if options.write:
         options.write.write_bytes(Mutator(options.seed).mutant(options.first))
         return 0
     start = time.monotonic()
-    found = parallel(options.seed, range(options.first, options.first + options.count), options.processes)
-    report(found, time.monotonic() - start, options.seed)
+    numbers, found = range(options.first, options.first + options.count), Outcome()
+    if options.scheduler:
+        for _, part in on_cluster("fuzz_models.py", options.seed, numbers, options.scheduler, PIECE):
+            found.add(part)
+    else:
+        found = parallel(options.seed, numbers, options.processes)
+    if options.outcome:
+        print(json.dumps(record(found)))
+    else:
+        report(found, time.monotonic() - start, options.seed)
     return int(bool(found.findings))
 
 

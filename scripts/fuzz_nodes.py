@@ -9,7 +9,7 @@ import argparse
 import json
 import sys
 import time
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from math import prod
@@ -186,9 +186,7 @@ def run(seed: int, numbers: range, current: Any = None) -> Outcome:
 
 def record(found: Outcome, seed: int, numbers: range) -> dict[str, Any]:
     """A piece, as a line of the log says it."""
-    return {"seed": seed, "first": numbers.start, "stop": numbers.stop, "counts": dict(found.counts),
-            "reached": dict(found.reached), "findings": found.findings, "slowest": found.slowest,
-            "memory": found.memory, "seconds": round(found.seconds, 1)}  # fmt: skip
+    return {"seed": seed, "first": numbers.start, "stop": numbers.stop, **harness.record(found)}
 
 
 def logged(path: Path | None, seed: int) -> tuple[Outcome, int]:
@@ -198,9 +196,17 @@ def logged(path: Path | None, seed: int) -> tuple[Outcome, int]:
         entry = json.loads(line)
         if entry["seed"] == seed:
             stop = max(stop, entry["stop"])
-            total.add(Outcome(Counter(entry["counts"]), Counter(entry["reached"]), entry["findings"],
-                              tuple(entry["slowest"]), entry["memory"], entry["seconds"]))  # fmt: skip
+            total.add(harness.from_record(entry))
     return total, stop
+
+
+def _pieces(every: range, options: argparse.Namespace) -> Iterator[tuple[range, Outcome]]:
+    """The mutants in pieces, and what became of each, in order."""
+    if options.scheduler:
+        yield from harness.on_cluster("fuzz_nodes.py", options.seed, every, options.scheduler, PIECE)
+        return
+    for numbers in (every[first : first + PIECE] for first in range(0, len(every), PIECE)):
+        yield numbers, harness.parallel(options.seed, numbers, options.processes, run)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -212,6 +218,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--first", type=int, help="number of the first mutant; by default 0, or behind the log's last")
     parser.add_argument("--log", type=Path, help="add a line of JSON to this file for every piece")
     parser.add_argument("--write", type=Path, help="only write mutant FIRST to this file")
+    parser.add_argument("--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler whose workers run them")
+    parser.add_argument("--outcome", action="store_true", help="print one line of JSON")
     options = parser.parse_args(arguments)
     if options.write:
         options.write.write_bytes(NodeMutator(options.seed).mutant(options.first or 0))
@@ -221,13 +229,14 @@ def main(arguments: list[str] | None = None) -> int:
     seeds()  # before the first worker is forked: each would collect the suite for itself
     first = stop if options.first is None else options.first
     start = time.monotonic()
-    for piece in range(first, first + options.count, PIECE):
-        numbers = range(piece, min(piece + PIECE, first + options.count))
-        found = harness.parallel(options.seed, numbers, options.processes, run)
+    for numbers, found in _pieces(range(first, first + options.count), options):
         total.add(found)
         if options.log:
             with options.log.open("a") as log:
                 log.write(json.dumps(record(found, options.seed, numbers)) + "\n")
+    if options.outcome:
+        print(json.dumps(harness.record(total)))
+        return int(bool(total.findings))
     harness.report(total, time.monotonic() - start, options.seed, STAGES)
     return int(bool(total.findings))
 

@@ -26,6 +26,10 @@ def cli_page() -> str:
         command = app.get_command(root, name)  # type: ignore[attr-defined]  # it is a group
         context = Context(command, info_name=name, parent=root, terminal_width=110, max_content_width=110)
         parts.append(f"## onnxhw {name}\n\n```\n{command.get_help(context)}\n```\n")
+        for inner_name, inner in getattr(command, "subcommands", {}).items():
+            full = f"{name} {inner_name}"
+            context = Context(inner, info_name=full, parent=root, terminal_width=110, max_content_width=110)
+            parts.append(f"## onnxhw {full}\n\n```\n{inner.get_help(context)}\n```\n")
     return "\n".join(parts)
 
 

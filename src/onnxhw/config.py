@@ -8,11 +8,12 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
 
 from .errors import UsageError
 from .external import ULX3S, ExternalMemory
-from .files import parse_json
+from .files import parse_json, read_text, reason
 
 FORMAT = 5
 """Version of the meaning of the fields, and of the instructions; part of the fingerprint."""
@@ -25,7 +26,7 @@ LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0}
 """Least values of fields for which 0 means something."""
 ADDRESS_BITS = {
     "act_words": 16, "weight_depth": 20, "acc_depth": 15, "window_depth": 15, "param_depth": 16, "load_ucode": 14,
-    "array_ucode": 14, "depthwise_ucode": 14, "vector_ucode": 14,
+    "array_ucode": 14, "depthwise_ucode": 14, "vector_ucode": 14, "move_ucode": 14,
 }  # fmt: skip
 """Bits of the addresses of memories, by what says how many words each has."""
 
@@ -66,6 +67,7 @@ class HwConfig:
         (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie. Presets
         take the fewest bytes that cost no block RAM, being what one holds of a word anyway; `mini` pays two for one.
     external : memory outside of the device, if there is any.
+    move_ucode : words of microcode of the unit that copies from and to it, where there is one.
     """
 
     name: str
@@ -93,6 +95,7 @@ class HwConfig:
     window_depth: int = 512
     unaligned: int = 0
     external: ExternalMemory | None = None
+    move_ucode: int = 512
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -263,10 +266,10 @@ class HwConfig:
 
     # -- identity ------------------------------------------------------------------------------
     def _record(self) -> dict[str, Any]:
-        """All fields as plain data; without external memory there is no such field."""
+        """All fields as plain data; without external memory there is nothing about it."""
         record = {"format": FORMAT, **dataclasses.asdict(self)}
         if self.external is None:
-            del record["external"]
+            del record["external"], record["move_ucode"]
         return record
 
     def to_json(self) -> str:
@@ -413,13 +416,33 @@ SIMULATED = {"virtual": "it fits no board", "ulx3s-45f": "it is not routed: no p
 """Presets that no board offers, and why: programs for them can be compiled and simulated, bitstreams cannot be made."""
 
 
+FILE = ".json"
+"""How the name of a file with a configuration (`HwConfig.to_json`) ends; it can be named instead of a preset."""
+
+
+def from_file(path: str) -> HwConfig:
+    """The configuration in a file, called after the file. `UsageError` E2105 if it cannot be read, else as of
+    `HwConfig.from_json`."""
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        hint = "name a preset, or a file as `onnxhw explore` writes them"
+        raise UsageError("E2105", f"cannot be read: {reason(error)}", where=path, hint=hint) from error
+    try:
+        return dataclasses.replace(HwConfig.from_json(text), name=PurePath(path).stem)
+    except UsageError as error:
+        raise UsageError(error.code, error.what, where=path, hint=error.hint) from error
+
+
 SDRAM = "+sdram"
 """Behind the name of a preset: with the external memory of the ULX3S."""
 
 
 def preset(name: str) -> HwConfig:
-    """The preset of that name, with `SDRAM` behind it one with external memory; a `UsageError` lists the names there
-    are."""
+    """The preset of that name, with `SDRAM` behind it one with external memory, or the configuration in a file that
+    ends in `FILE`. `UsageError` E2104 lists the names there are; E2103 or E2105 for a file."""
+    if name.endswith(FILE):
+        return from_file(name)
     try:
         found = PRESETS[name.removesuffix(SDRAM)]
         return dataclasses.replace(found, name=name, external=ULX3S) if name.endswith(SDRAM) else found

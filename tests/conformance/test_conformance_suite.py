@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from onnxhw import conformance, golden
 from onnxhw.cli.app import app
 from onnxhw.cli.common.output import Output
+from onnxhw.cluster import SerialPool
 from onnxhw.conformance import Verdict, runner
 from onnxhw.conformance.compare import difference, implausible
 from onnxhw.errors import UsageError
@@ -132,3 +133,10 @@ def test_a_filter_that_selects_nothing(pattern: str, code: str) -> None:
     with pytest.raises(UsageError) as caught:
         conformance.select(pattern)
     assert caught.value.code == code
+
+
+def test_a_pool_gives_the_same_verdicts():
+    chosen = conformance.select("^test_(and|or|xor)2d")
+    assert len(chosen) > 2
+    wanted = [verdict.record() for verdict in conformance.run_all(chosen)]
+    assert [verdict.record() for verdict in conformance.run_on(SerialPool(), chosen)] == wanted

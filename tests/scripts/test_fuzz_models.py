@@ -1,7 +1,10 @@
 """Mutants of small models never get past the errors of this project; the fuzzer itself sees what would."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -142,3 +145,24 @@ def test_a_lost_batch_of_lower_numbers_is_run_again_once() -> None:
     assert (found.counts, left) == ({"escaped": 1}, [range(4, 6)])
     worker.process.kill()
     worker.process.join()
+
+
+def test_a_cluster_finds_what_one_process_does(monkeypatch) -> None:
+    """In pieces, by processes of their own."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(fuzz_models, "PIECE", 40)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None) as local:
+        parts = list(fuzz_models.on_cluster("fuzz_models.py", 7, range(5, 105), local.scheduler_address, 40))
+    total = fuzz_models.Outcome()
+    for _, part in parts:
+        total.add(part)
+    assert [numbers for numbers, _ in parts] == [range(5, 45), range(45, 85), range(85, 105)]
+    command = [sys.executable, fuzz_models.__file__, "--seed", "7", "--first", "5", "--count", "100", "--outcome"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    alone = fuzz_models.from_record(json.loads(told.splitlines()[-1]))
+    assert (total.counts, total.reached, total.findings) == (alone.counts, alone.reached, alone.findings)
+
+
+def test_an_outcome_is_read_back() -> None:
+    found = fuzz_models.run(7, range(10))
+    assert fuzz_models.record(fuzz_models.from_record(fuzz_models.record(found))) == fuzz_models.record(found)

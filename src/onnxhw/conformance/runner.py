@@ -6,12 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .. import backend
+from ..cluster import TaskPool
 from ..errors import OnnxhwError
 from .cases import SuiteCase, all_cases, load
 from .compare import difference, implausible, random
 
 STATUSES = ("passed", "failed", "refused", "random", "not run")
 
+PIECE = 16
+"""Cases of one task: about a second."""
 RANDOM_REASON = "the outputs are random: type, shape and range of values were compared"
 
 
@@ -71,6 +74,20 @@ def operator(case: SuiteCase) -> str:
 def run_by_index(index: int) -> Verdict:
     """`run` for a worker process, which makes its own list of cases."""
     return run(all_cases()[index])
+
+
+def run_on(workplace: TaskPool, chosen: Sequence[SuiteCase]) -> Iterator[Verdict]:
+    """The verdicts of the cases, in order, by the workers of a pool, which make their own list of cases."""
+    places = {(case.kind, case.name): index for index, case in enumerate(all_cases())}
+    indices = [places[case.kind, case.name] for case in chosen]
+    pieces = [indices[first : first + PIECE] for first in range(0, len(indices), PIECE)]
+    for wait in [workplace.submit(run_by_indices, piece) for piece in pieces]:
+        yield from wait()
+
+
+def run_by_indices(indices: Sequence[int]) -> list[Verdict]:
+    """`run_by_index` of several."""
+    return [run_by_index(index) for index in indices]
 
 
 def run_all(chosen: Sequence[SuiteCase], processes: int = 1) -> Iterator[Verdict]:

@@ -2,8 +2,9 @@
 
 import importlib
 
-from ..board import Board, require_family
-from .family import Family
+from ..board import Board, families, require_family
+from ..errors import UsageError
+from .family import DevicePart, Family
 
 
 def find_family(name: str) -> Family:
@@ -11,6 +12,17 @@ def find_family(name: str) -> Family:
     require_family(name, "devices")
     found: Family = importlib.import_module(f".{name}", __name__).FAMILY
     return found
+
+
+def find_part(device: str) -> tuple[Family, DevicePart]:
+    """The family that knows a device, and what it knows of it; `UsageError` E2371 names the devices there are."""
+    known: list[str] = []
+    for name in families():
+        parts = (family := find_family(name)).parts()
+        if device in parts:
+            return family, parts[device]
+        known += parts
+    raise UsageError("E2371", f"device {device!r} is not supported", hint=f"device: {', '.join(known)}")
 
 
 def family_of(board: Board) -> Family:

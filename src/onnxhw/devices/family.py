@@ -6,9 +6,10 @@ arguments and files, and reads what they leave. No family runs a tool itself.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..board import Board
+from ..board import Board, Resources
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from .report import RouteReport
@@ -26,6 +27,14 @@ class ToolCommand:
 
     tool: str
     arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DevicePart:
+    """What is known of a device: what it has, and what it answers over JTAG."""
+
+    resources: Resources
+    idcode: int
 
 
 @dataclass(frozen=True)
@@ -84,7 +93,16 @@ class Family(Protocol):
     """Registers of its block RAMs and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, as a design counts."""
 
     def check_part(self, board: Board) -> None:
-        """`UsageError` E2371 names what of a board's part the family's tools do not support."""
+        """`UsageError` E2371 names what of a board's part the family's tools do not support, E2376 a pin of the board's
+        file that the part does not have."""
+        ...
+
+    def parts(self) -> Mapping[str, DevicePart]:
+        """The devices that the family's tools know, as board files name them."""
+        ...
+
+    def platform(self, board: Board) -> Any:
+        """An Amaranth platform of the pins that the board's file declares itself (`devices.declared`)."""
         ...
 
     def device_of(self, platform: Any) -> str:
@@ -129,8 +147,8 @@ class Family(Protocol):
         """Place and route; leaves `routed`, ``routed.json`` and ``report.json``. A missed clock is no failure."""
         ...
 
-    def report(self, record: Mapping[str, Any]) -> RouteReport:
-        """What is told of the ``report.json``."""
+    def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
+        """What is told of the ``report.json``, and of whatever else place and route has left in the directory."""
         ...
 
     def pack(self, key: str) -> ToolCommand:
@@ -149,13 +167,15 @@ class Family(Protocol):
 
 def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
     """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
+    require_room(counts, board.resources, board.device, where or board.name)
+
+
+def require_room(counts: Mapping[str, int], resources: Resources, device: str, where: str = "") -> None:
+    """`check_fit` of a device without a board."""
     have = {
-        "LUT4": board.resources.lut4, "flip-flops": board.resources.ff, "multipliers": board.resources.dsp,
-        "block RAMs": board.resources.ebr,
+        "LUT4": resources.lut4, "flip-flops": resources.ff, "multipliers": resources.dsp, "block RAMs": resources.ebr,
     }  # fmt: skip
-    over = [
-        f"{counts[kind]} {kind}, {board.device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]
-    ]
+    over = [f"{counts[kind]} {kind}, {device} has {have[kind]}" for kind in have if counts.get(kind, 0) > have[kind]]
     if over:
         hint = {
             "multipliers": "lower rows or cols, or use multiplier='fabric'",
@@ -165,5 +185,5 @@ def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
         }
         lower = next(hint[kind] for kind in hint if counts.get(kind, 0) > have[kind])
         raise DoesNotFitError(
-            "E5201", f"needs {'; '.join(over)}", where=where or board.name, hint=lower + " or take a larger board"
+            "E5201", f"needs {'; '.join(over)}", where=where, hint=lower + " or take a larger board"
         )

@@ -6,9 +6,9 @@ import pytest
 
 from onnxhw.board import boards, find
 from onnxhw.config import PRESETS, HwConfig
-from onnxhw.devices.ecp5 import estimate as resources
 from onnxhw.devices.ecp5.estimate import TOLERANCE, estimate
 from onnxhw.devices.family import check_fit
+from onnxhw.devices.memories import block_rams
 from onnxhw.errors import DoesNotFitError
 
 SMALL = HwConfig(
@@ -24,7 +24,7 @@ def test_every_preset_fits_the_boards_that_offer_it():
 
 
 def test_block_rams_of_the_largest_preset():
-    assert resources.block_rams(PRESETS["ulx3s-85f"]) == {
+    assert block_rams(PRESETS["ulx3s-85f"]) == {
         "activations": 64, "weights": 64, "accumulators": 24, "depthwise sums": 9, "parameters": 16, "tables": 16,
         "load microcode": 2, "array microcode": 1, "depthwise microcode": 1, "vector microcode": 3,
     }  # fmt: skip
@@ -33,20 +33,20 @@ def test_block_rams_of_the_largest_preset():
 
 def test_short_memories_of_the_depthwise_unit_are_lookup_tables():
     long = dataclasses.replace(PRESETS["ulx3s-45f"], window_depth=256, depthwise=256, depthwise_ucode=512)
-    found = resources.block_rams(long)
+    found = block_rams(long)
     assert [found[f"depthwise {what}"] for what in ("lines", "sums", "microcode")] == [4, 5, 1]
-    assert not any("depthwise" in name for name in resources.block_rams(PRESETS["ulx3s-45f"]))
+    assert not any("depthwise" in name for name in block_rams(PRESETS["ulx3s-45f"]))
     assert estimate(long).lut < estimate(PRESETS["ulx3s-45f"]).lut
 
 
 def test_weights_of_the_dense_preset_leave_room_for_the_rest():
     dense = PRESETS["ulx3s-85f-dense"]
-    assert resources.block_rams(dense) == {
+    assert block_rams(dense) == {
         "activations": 16, "weights": 128, "accumulators": 24, "parameters": 16, "tables": 8,
         "load microcode": 1, "array microcode": 1, "vector microcode": 1,
     }  # fmt: skip
     assert estimate(dense).ebr == 201
-    full = resources.estimate(dataclasses.replace(dense, weight_depth=1024))
+    full = estimate(dataclasses.replace(dense, weight_depth=1024))
     assert estimate(dense).ebr == full.ebr
     assert estimate(dense).lut - full.lut == 8 * 256 // 4 * 6 + 8 * 256
 

@@ -6,9 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from onnxhw.config import PRESETS
-from onnxhw.devices.ecp5 import block_ram, estimate
+from onnxhw.config import PRESETS, preset
+from onnxhw.devices import block_ram
+from onnxhw.devices import memories as core_memories
+from onnxhw.devices.ecp5 import estimate
+from onnxhw.devices.ecp5.cells import Cells
 from onnxhw.devices.ecp5.floorplan import array_sites, lane_sites, memory_sites
+from onnxhw.devices.ecp5.parts import die
 from onnxhw.isa.timing import weight_skew
 from onnxhw.rtl.weight_blocks import blocks, tail
 
@@ -40,7 +44,7 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     weights = {f"weights {block.name}" for block in blocks(config)}
     optional = {key for key in memories if key in ("params", "tables", "window", "link") or key.startswith("ucode_")}
     assert not memories or set(memories) - optional == {*banks, "acc_0", "acc_1", *weights}
-    for name, (count, shape) in estimate.memories(config).items() if memories else ():
+    for name, (count, shape) in core_memories.memories(config).items() if memories else ():
         if name in KEYS:
             mine = [sites for key, sites in memories.items() if key.startswith(KEYS[name])]
             expected = [len(block_ram.plan(*shape))] * count
@@ -48,7 +52,8 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
                 expected[0] = len(block_ram.plan(*shape, config.slices))
             assert [len(sites) for sites in mine] == expected or (not mine and KEYS[name] not in optional)
     assert len(memories.get("tables", ())) in (0, config.lanes)
-    assert len(memories.get("link", ())) in (0, sum(len(block_ram.plan(*shape)) for shape in estimate.LINK_MEMORIES))
+    link = sum(len(block_ram.plan(*shape)) for shape in core_memories.LINK_MEMORIES)
+    assert len(memories.get("link", ())) in (0, link)
     for sites, kind, available in ((dsp, r"MULT18_[0145]", MULTIPLIERS), (ram, r"EBR[0-3]", BLOCK_RAMS)):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
@@ -133,3 +138,12 @@ def test_blocks_share_out_a_weight_word_and_are_not_read_too_late(config):
         assert all(part.later <= weight_skew(config, *divmod(byte, config.cols)) for byte in part.bytes)
         if config.tile_words == 1:
             assert len(block_ram.plan(8 * len(part.bytes), config.weight_depth - tail(config), 8)) == 1
+
+
+def test_devices_with_transceivers_have_the_places_of_those_without():
+    for name in ("ulx3s-85f", "ulx3s-85f-dense"):
+        with_them, without = Cells("LFE5UM5G-85F", preset(name)).plan, Cells("LFE5U-85F", preset(name)).plan
+        assert with_them == without
+        assert len(with_them.multipliers) > 100
+    assert die("LFE5UM-25F") == die("LFE5U-25F") == "LFE5U-25F"
+    assert die("GW2A-18") == "GW2A-18"

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,22 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     for option in reversed(options):
         command = option(command)
     return command
+
+
+class SubcommandCommand(click.Command):
+    """A command with an optional argument of its own that also has `subcommands`: a first word that is one's name means
+    it. (A file of that name can be given as ``./NAME``.)"""
+
+    def __init__(self, *args: Any, subcommands: Sequence[click.Command] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.subcommands = {command.name: command for command in subcommands}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if args and (found := self.subcommands.get(args[0])):
+            return found.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
 
 
 def _set(field: str, value: object) -> Callable[[click.Context, click.Parameter, bool], None]:
@@ -78,7 +94,18 @@ class Frequency(click.FloatRange):
         return found if math.isfinite(found) else self.fail(f"{value} is not a frequency", param, ctx)
 
 
-preset_option = click.option("-p", "--preset", metavar="NAME", help="Hardware configuration; default: the board's own.")
+preset_option = click.option(
+    "-p", "--preset", metavar="NAME",
+    help="Hardware configuration, or a .json file with one (as `explore` writes them); default: the board's own.",
+)  # fmt: skip
+cluster_options: tuple[Callable[[Command], Command], ...] = (
+    click.option("--workers", type=click.IntRange(min=0), metavar="N",
+                 help="Processes of this machine; default: one per processor; 0: all in this process."),
+    click.option("--scheduler", default="", metavar="ADDRESS",
+                 help="A Dask scheduler (tcp://HOST:8786) whose workers do the work."),
+    click.option("--dashboard", is_flag=True, help="Show the local cluster's dashboard in a browser."),
+)  # fmt: skip
+"""``--workers``, ``--scheduler``, ``--dashboard``: what `onnxhw.cluster.pool` takes."""
 
 
 def reading_options(command: Command) -> Command:

@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...board import Board, find
-from ...config import SDRAM, SIMULATED, HwConfig, preset
+from ...config import FILE, SDRAM, SIMULATED, HwConfig, preset
 from ...errors import UsageError
+from ...external import ExternalMemory
 from ...partition.partitioned import PartitionedModel
 from ...preprocess import Preprocess
 from ...program.parts import Program
@@ -37,17 +38,23 @@ class BoardTarget:
         cannot; E2374 if the board has none."""
         if self.config.external is None:
             return self
+        return BoardTarget(self.board, replace(self.config, external=self.external_memory(clock_hz)))
+
+    def external_memory(self, clock_hz: int | None = None) -> ExternalMemory:
+        """The board's external memory at a clock, by default its own. Errors as of `at`."""
         if self.board.external is None:
             hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
-            raise UsageError("E2374", "the board has no external memory", where=f"board {self.board.name}", hint=hint)
-        return BoardTarget(self.board, replace(self.config, external=self.board.external.external(clock_hz)))
+            unused = f": for its {self.board.unused_memory} there is no controller" if self.board.unused_memory else ""
+            what = f"the board has no external memory{unused}"
+            raise UsageError("E2374", what, where=f"board {self.board.name}", hint=hint)
+        return self.board.external.external(clock_hz or self.board.core_hz)
 
 
 def target(board_name: str, preset_name: str | None) -> BoardTarget:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
-    Presets for simulation go with every board. Errors: those of `onnxhw.board.find`, E2371 for a part of which no
-    bitstream can be made, those of `BoardTarget.at`.
+    Presets for simulation and configurations in files go with every board. Errors: those of `onnxhw.board.find`, E2371
+    for a part of which no bitstream can be made, those of `BoardTarget.at`.
     """
     from ...devices import family_of
 
@@ -56,7 +63,7 @@ def target(board_name: str, preset_name: str | None) -> BoardTarget:
     name = preset_name or chosen.preset
     config = preset(name)
     plain = name.removesuffix(SDRAM)
-    if plain not in chosen.presets and plain not in SIMULATED:
+    if plain not in chosen.presets and plain not in SIMULATED and not name.endswith(FILE):
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
@@ -99,8 +106,13 @@ def compile_model(
 
     with output.stage(f"compile {path.name} for {config.name}"):
         placed = compiler.place_and_schedule(
-            reading.source(path), config, limits=reading.allowed, shapes=reading.sizes,
-            rates=choice.rates, prefer=choice.prefer, exact_softmax=reading.exact_softmax,
+            reading.source(path),
+            config,
+            limits=reading.allowed,
+            shapes=reading.sizes,
+            rates=choice.rates,
+            prefer=choice.prefer,
+            exact_softmax=reading.exact_softmax,
         )
     placed.require_hardware(config, str(path))
     partitioned, program = placed.model, placed.made

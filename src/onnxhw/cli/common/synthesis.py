@@ -25,7 +25,7 @@ def line_speed(board: Board, clock_hz: int, link: str = "uart") -> int:
 
 
 def top(board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> Any:
-    """The top level: core, link (one of `board.LINKS`) and clock."""
+    """The top level: core, link (one of `board_tables.LINKS`) and clock."""
     from ...rtl.top import Top
 
     usb = link == "usb"

@@ -1,13 +1,14 @@
 """Lattice ECP5, with Yosys, nextpnr-ecp5 and ecppack."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...board import Board
 from ...config import HwConfig
-from ..family import NAME, BlockRamLocation, Estimate, Family, ToolCommand
+from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import mapping, parts, report, timing
+from . import mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -24,8 +25,22 @@ class Ecp5:
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
 
     def check_part(self, board: Board) -> None:
-        """Refuse a part that nextpnr does not know."""
+        """Refuse a part that nextpnr does not know, and pins that it does not have."""
         parts.part_options(board)
+        pins.check_pins(board)
+
+    def parts(self) -> Mapping[str, DevicePart]:
+        """`parts.known`."""
+        return parts.known()
+
+    def platform(self, board: Board) -> Any:
+        """A `LatticeECP5Platform`."""
+        from amaranth.vendor import LatticeECP5Platform
+
+        from ..declared import declared
+
+        members = {"device": board.device, "package": board.package, "speed": board.speed}
+        return declared(board, LatticeECP5Platform, members, pins.ATTRIBUTES)
 
     def device_of(self, platform: Any) -> str:
         """As `LatticePlatform` has it."""
@@ -67,7 +82,8 @@ class Ecp5:
 
     def key(self, board: Board) -> dict[str, str]:
         """The placer, where it is not the usual one."""
-        return {"placer": parts.PLACERS[board.device]} if board.device in parts.PLACERS else {}
+        placer = parts.PLACERS.get(parts.die(board.device))
+        return {"placer": placer} if placer else {}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""
@@ -79,11 +95,11 @@ class Ecp5:
             *parts.part_options(board), "--seed", str(seed),
             "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", "routed.json",
             "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log,
-            "--placer", parts.PLACERS.get(board.device, parts.PLACER), *options,
+            "--placer", parts.PLACERS.get(parts.die(board.device), parts.PLACER), *options,
         )  # fmt: skip
         return ToolCommand("nextpnr-ecp5", arguments)
 
-    def report(self, record: Mapping[str, Any]) -> RouteReport:
+    def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
         """`report.report`."""
         return report.report(record)
 

@@ -7,7 +7,7 @@ Yosys infers neither the output register of a block RAM nor any register of a mu
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import Array, Cat, ClockSignal, Const, Instance, Module, Signal
+from amaranth import Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
@@ -15,12 +15,13 @@ from amaranth.lib.wiring import Out
 from ...config import HwConfig
 from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, Multiplier
 from ...rtl.delay import delay
-from . import block_ram, floorplan
+from .. import block_ram
+from ..contents import ATTRIBUTE
+from ..tiled import tiled
+from . import floorplan
 from .fabric import fabric_multiplier
+from .parts import die
 from .timing import MULTIPLIER
-
-ATTRIBUTE = "ONNXHW_MEMORY"
-"""Attribute of a block RAM cell: ``name:width:depth:granularity:tile``."""
 
 
 def bus(direction: str, name: str, value: Any, width: int) -> dict[str, Any]:
@@ -29,6 +30,15 @@ def bus(direction: str, name: str, value: Any, width: int) -> dict[str, Any]:
     if direction == "i":
         bits += [Const(0)] * (width - len(bits))
     return {f"{direction}_{name}{i}": bit for i, bit in enumerate(bits)}
+
+
+def initval(data: Sequence[int], row: int) -> int:
+    """The 320-bit parameter ``INITVAL_<row>``: 32 bytes, as 16 groups of 18 bits at a distance of 20."""
+    value = 0
+    for group in range(16):
+        low, high = data[row * 32 + group * 2], data[row * 32 + group * 2 + 1]
+        value |= (low | high << block_ram.BYTE) << 20 * group
+    return value
 
 
 def dp16kd(
@@ -70,7 +80,7 @@ def dp16kd(
     }
     image = block_ram.contents(tile, memory.init)
     for row in range(64):
-        value = block_ram.initval(image, row)
+        value = initval(image, row)
         if value:
             parameters[f"p_INITVAL_{row:02X}"] = Const(value, 320)
     identity = f"{memory.name}:{memory.width}:{memory.depth}:{memory.granularity}:{number}"
@@ -90,41 +100,6 @@ def dp16kd(
         **bus("o", "DOB", out[18:] if wide else out, 18),
     )  # fmt: skip
     return cell, out
-
-
-def tiled(memory: BlockRam, sites: Sequence[str]) -> Module:
-    """`BlockRam`: the tiles of `block_ram.plan`, their output registers, and a multiplexer of the segments."""
-    m = Module()
-    tiles = block_ram.plan(memory.width, memory.depth, memory.granularity, memory.slices)
-    bases = sorted({tile.base for tile in tiles})
-    words = {base: Signal(memory.width, name=f"segment_{base}") for base in bases}
-    limits = {base: upper for base, upper in zip(bases, [*bases[1:], 1 << len(memory.w_addr)], strict=True)}
-    for number, tile in enumerate(tiles):
-        here: Value | int = 1
-        if len(bases) > 1:
-            here = (memory.w_addr >= tile.base) & (memory.w_addr < limits[tile.base])
-        cell, out = dp16kd(tile, memory, here, number, sites[number] if sites else "")
-        m.submodules[f"tile_{number}"] = cell
-        for slot in tile.slots:
-            m.d.comb += words[tile.base][slot.low : slot.low + slot.bits].eq(out[slot.at : slot.at + slot.bits])
-    if len(bases) == 1:
-        m.d.comb += memory.r_data.eq(words[0])
-        return m
-    # Which segment the data will come from, two cycles later.
-    width = memory.width // memory.slices
-    for part in range(memory.slices):
-        name, address = f"_{part}" if part else "", memory.read_address(part)
-        segment_1 = Signal(range(len(bases)), name=f"segment_1{name}")
-        segment_2 = Signal.like(segment_1, name=f"segment_2{name}")
-        for index, base in enumerate(bases[1:], start=1):
-            with m.If(address >= base):
-                m.d.sync += segment_1.eq(index)
-        with m.If(address < bases[1]):
-            m.d.sync += segment_1.eq(0)
-        m.d.sync += segment_2.eq(segment_1)
-        ways = Array(word.word_select(part, width) for word in words.values())
-        m.d.comb += memory.r_data.word_select(part, width).eq(ways[segment_2])
-    return m
 
 
 def dsp_multiplier(multiplier: Multiplier, site: str, ties: "TieCells | None") -> Module:
@@ -215,13 +190,18 @@ class Cells:
     """`onnxhw.rtl.cells.Primitives` of an ECP5; a design without a configuration has no floor plan."""
 
     def __init__(self, device: str, config: HwConfig | None) -> None:
-        self.plan = floorplan.plan(device, config) if config else floorplan.FloorPlan()
+        self.plan = floorplan.plan(die(device), config) if config else floorplan.FloorPlan()
 
     def memory(self, ram: BlockRam) -> Module:
         """Block RAMs; what is `distributed` Yosys maps to lookup tables."""
         if ram.distributed:
             return BEHAVIOURAL.memory(ram)
-        return tiled(ram, self.plan.memories.get(ram.role, ()))
+        sites = self.plan.memories.get(ram.role, ())
+
+        def cell(tile: block_ram.BlockRamTile, enable: Value | int, number: int) -> tuple[Any, Signal]:
+            return dp16kd(tile, ram, enable, number, sites[number] if sites else "")
+
+        return tiled(ram, cell)
 
     def multiplier(self, multiplier: Multiplier) -> Module:
         """A multiplier block, or carry chains."""

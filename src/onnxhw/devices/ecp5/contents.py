@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...errors import UsageError
-from ..family import BlockRamLocation, memories
-from . import block_ram
-from .cells import ATTRIBUTE
+from ..contents import ATTRIBUTE, located, new_contents
+from ..family import BlockRamLocation
 
 SECTION = re.compile(r"^\.bram_init (\d+)\n((?:[0-9a-f ]+\n)+)", re.MULTILINE)
 PER_LINE = 8
@@ -27,10 +26,7 @@ def locate(routed: Mapping[str, Any]) -> list[BlockRamLocation]:
             identity = cell.get("attributes", {}).get(ATTRIBUTE)
             if cell.get("type") != "DP16KD" or identity is None:
                 continue
-            label, width, depth, granularity, tile = str(identity).strip().rsplit(":", 4)
-            path = name.rsplit(".", 1)[0]
-            wid = int(str(cell["attributes"]["WID"]).strip(), 2)
-            found.append(BlockRamLocation(wid, path, label, int(width), int(depth), int(granularity), int(tile)))
+            found.append(located(int(str(cell["attributes"]["WID"]).strip(), 2), name, str(identity)))
     return sorted(found, key=lambda location: location.wid)
 
 
@@ -41,22 +37,7 @@ def bake(config: str, locations: Sequence[BlockRamLocation], images: Mapping[str
     are not named stay as they are. Raises `UsageError` E2330 for a memory that the design does not have, E2331 for an
     image that is too long or a word that is too wide, E2332 if the configuration does not have the block RAM.
     """
-    known = memories(locations)
-    for name, image in images.items():
-        if name not in known:
-            raise UsageError("E2330", f"the design has no memory {name!r}", hint=f"it has {', '.join(sorted(known))}")
-        width, depth = known[name]
-        if len(image) > depth:
-            raise UsageError("E2331", f"memory {name!r} has {depth} words, not {len(image)}")
-        wide = next((word for word in image if not 0 <= word < 1 << width), None)
-        if wide is not None:
-            raise UsageError("E2331", f"a word of memory {name!r} must be 0..2**{width} - 1, not {wide}")
-    contents = {}
-    for location in locations:
-        name = location.name or location.path
-        if name in images:
-            tile = block_ram.plan(location.width, location.depth, location.granularity)[location.tile]
-            contents[location.wid] = block_ram.contents(tile, images[name])
+    contents = new_contents(locations, images)
     done = set()
 
     def replace(match: re.Match[str]) -> str:

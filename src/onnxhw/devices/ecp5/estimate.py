@@ -7,50 +7,18 @@ element, lane, memory and so on, fitted to what Yosys makes (the tests hold it t
 from collections.abc import Sequence
 
 from ...config import WINDOW, HwConfig, bits_for
-from ...isa.memory import param_shape
 from ...isa.timing import MULTIPLY, weight_hops, weight_skew
-from ...isa.units import Unit, ucode_words, units_of
+from ...isa.units import Unit
 from ...rtl.kernel_window import SHORT
 from ...rtl.weight_blocks import blocks, tail
 from ..family import Estimate
-from . import block_ram
+from ..memories import all_block_rams
 from .fabric import fabric_levels, fabric_registers, joined
 
 TOLERANCE = 0.15
 """Relative error of the LUT4 and flip-flop estimates that the tests allow."""
 LANE_MULTIPLIERS = ((17, 18), (17, 10), (9, 18), (9, 10), (9, 9))
 """Operand widths of the multipliers of a requantizer lane, in the order in which they take multiplier blocks."""
-LINK_MEMORIES = ((9, 4096, 9), (32, 512, 32), (32, 256, 32), (8, 2048, 8), (32, 16, 32))
-"""Width, depth and granularity of the link's memories: input, frame buffer, description, reply buffer, start of a
-program."""
-
-
-def memories(config: HwConfig) -> dict[str, tuple[int, tuple[int, int, int]]]:
-    """Every memory in block RAM: how many of it, and its width, depth and write granularity."""
-    row, parts = config.cols * config.acc_bits, blocks(config)
-    sums = config.window_depth > SHORT
-    lines, window = 16 * config.depthwise_lanes, config.sum_bits * config.depthwise_lanes
-    return {
-        "activations": (config.act_banks, (8 * config.word, config.act_depth, 8)),
-        "weights": (len(parts), (8 * len(parts[0].bytes), config.weight_depth - tail(config), 8)),
-        "accumulators": (2, (row, config.acc_depth, row)),
-        **({"depthwise lines": (1, (lines, config.depthwise, lines))} if config.depthwise > SHORT else {}),
-        **({"depthwise sums": (1, (window, config.window_depth, window))} if config.depthwise and sums else {}),
-        "parameters": (1, (*param_shape(config), 8)),
-        "tables": (config.lanes, (8, config.tables * 256, 8)),
-        **{
-            f"{unit} microcode": (1, (32, ucode_words(config, unit), 32)) for unit in units_of(config)
-            if not unit.in_luts(config)
-        },
-    }
-
-
-def block_rams(config: HwConfig) -> dict[str, int]:
-    """Block RAMs by memory, exactly, without the link's."""
-    found = {name: count * len(block_ram.plan(*shape)) for name, (count, shape) in memories(config).items()}
-    _, act = memories(config)["activations"]
-    found["activations"] += len(block_ram.plan(*act, config.slices)) - len(block_ram.plan(*act))
-    return found
 
 
 def fabric_luts(a_bits: int, b_bits: int) -> int:
@@ -79,13 +47,10 @@ def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     return sum(fabric_registers(a_bits, b_bits, fabric_levels(a_bits, b_bits, stages)))
 
 
-LUT_TERMS = (6550.0, 1199.0, 5.6, 21.2, 4.0)
-FF_TERMS = (6200.0, 914.0, 6.2, 13.2, 0.0)
-"""LUT4 and flip-flops per `features`, fitted to Yosys 0.70 on seven configurations; the first of each is of later fits,
-the last one of `mini` and the tests' smallest configuration.
-
-Of those that were routed since, `ulx3s-85f` has 0.5 % fewer LUT4 and 1 % fewer flip-flops than its estimate,
-`ulx3s-25f` 8 % more and 2 % fewer."""
+LUT_TERMS = (7105.51, 702.41, 13.75, 0.0, 7.49)
+FF_TERMS = (7217.4, 864.69, 1.13, 1.77, 1.54)
+"""LUT4 and flip-flops per `features`, as `bench/cost_model.py` fits them to what Yosys 0.70 makes of the configurations
+in bench/synthesized.json; docs/explore.md has the errors. Of the LUT4 of `ulx3s-25f` nextpnr makes 7 % more."""
 
 DEPTHWISE_UNIT = (600, 900)
 """LUT4 and flip-flops of the depthwise unit's fetcher, loops and control."""
@@ -177,7 +142,7 @@ def _sum(terms: Sequence[float], values: Sequence[float]) -> int:
 
 def estimate(config: HwConfig) -> Estimate:
     """The resources of a configuration with serial link and clock."""
-    rams = sum(block_rams(config).values()) + sum(len(block_ram.plan(*shape)) for shape in LINK_MEMORIES)
     lut, ff = counted(config)
     values = features(config)
-    return Estimate(lut + _sum(LUT_TERMS, values), ff + _sum(FF_TERMS, values), multipliers(config), rams)
+    lut, ff = lut + _sum(LUT_TERMS, values), ff + _sum(FF_TERMS, values)
+    return Estimate(lut, ff, multipliers(config), all_block_rams(config))

@@ -16,7 +16,7 @@ from ...isa.memory import PARAM_BITS, param_shape
 from ...isa.units import Unit, ucode_words
 from ...rtl.kernel_window import SHORT
 from ...rtl.weight_blocks import blocks, tail
-from . import block_ram
+from .. import block_ram
 
 GROUP = ((0, "MULT18_0"), (1, "MULT18_1"), (4, "MULT18_4"), (5, "MULT18_5"))
 """Column, from the group's first, and name of a group's four multipliers."""

@@ -1,8 +1,9 @@
-"""How a memory is cut into ECP5 block RAMs: plain arithmetic, shared by the cells, the estimate and `--standalone`.
+"""How a memory is cut into block RAMs: plain arithmetic, shared by the cells, the estimate and `--standalone`.
 
-A block RAM (EBR) holds 2048 bytes of 9 bits. Its *aspect* is the number of data bits per address: 36 (512 deep)
-down to 1 (16,384 deep); aspects below 9 leave the ninth bits unused. Aspects 36 and 18 have one write enable per
-byte, the others one in all.
+For block RAMs of 18 kbit with a port that writes and one that reads, as the ECP5 (EBR) and Gowin's GW2A (BSRAM) have
+them; here they are called EBR. One holds 2048 bytes of 9 bits. Its *aspect* is the number of data bits per address: 36
+(512 deep) down to 1 (16,384 deep); aspects below 9 leave the ninth bits unused. Aspects 36 and 18 have one write enable
+per byte, the others one in all.
 
 A memory is a stack of *segments* along the address, each a row of EBRs of the same aspect, so that a deep memory
 needs no output multiplexer (16,384 words) or a small one. `plan` picks the segments of least cost.
@@ -13,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 BYTES = 2048
-"""Nine-bit bytes of one EBR, as in INITVAL parameters and in the ``.bram_init`` sections of a bitstream."""
+"""Nine-bit bytes of one EBR, as in the parameters that say what it starts with."""
 BYTE = 9
 ASPECTS = (1, 2, 4, 9, 18, 36)
 EBR_COST = 400
-"""What an EBR is worth in LUT4: the ratio of the two on every ECP5."""
+"""What an EBR is worth in LUT4: the ratio of the two on every ECP5, and on a GW2A-18."""
 SEGMENT_COST = 200
 """What one more segment is worth in LUT4 beside its multiplexer: decoding and a level of logic."""
 
@@ -127,12 +128,3 @@ def contents(tile: BlockRamTile, image: Sequence[int]) -> list[int]:
                 bit = index * tile.aspect
                 out[bit // 8] |= value << bit % 8
     return out
-
-
-def initval(data: Sequence[int], row: int) -> int:
-    """The 320-bit parameter ``INITVAL_<row>``: 32 bytes, as 16 groups of 18 bits at a distance of 20."""
-    value = 0
-    for group in range(16):
-        low, high = data[row * 32 + group * 2], data[row * 32 + group * 2 + 1]
-        value |= (low | high << BYTE) << 20 * group
-    return value

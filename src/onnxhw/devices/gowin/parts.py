@@ -1,0 +1,37 @@
+"""The Gowin parts that are taken: those with the GW2A-18C die, alone or with SDRAM in the package."""
+
+from ...board import Board, Resources
+from ...errors import UsageError
+from ..family import DevicePart
+
+FAMILY = "GW2A-18C"
+"""The die, as nextpnr's and Apicula's databases are called."""
+PARTS = {"GW2A-18C": "GW2A-LV18", "GW2AR-18C": "GW2AR-LV18"}
+"""Devices as Amaranth's platforms name them, and how their part numbers begin."""
+PACKAGES = {"GW2A-18C": ("PG256", "PG256S", "QN88"), "GW2AR-18C": ("QN88", "QN88P")}
+KNOWN = {name: DevicePart(Resources(lut4=20_736, ff=15_552, dsp=48, ebr=46, pll=4), 0x0000081B) for name in PARTS}
+"""What the die has (Gowin's data sheet DS102), and what it answers over JTAG as openFPGALoader knows it."""
+SPEEDS = ("C7/I6", "C8/I7")
+FLASH_MHZ = 2.5
+"""The rate at which a bitstream is read from flash memory, unless the bitstream says otherwise: the least of Gowin's
+programming guide (UG290), as remembered; no second source confirms it."""
+
+
+def part_number(board: Board) -> str:
+    """The part for nextpnr; `UsageError` E2371 names what of it is not supported."""
+
+    def require(what: str, value: str, known: tuple[str, ...]) -> None:
+        if value not in known:
+            hint = f"{what}: {', '.join(known)}"
+            raise UsageError("E2371", f"{what} {value!r} is not supported", where=f"board {board.name}", hint=hint)
+
+    require("device", board.device, tuple(PARTS))
+    require(f"package of a {board.device}", board.package, PACKAGES[board.device])
+    require("speed grade", board.speed, SPEEDS)
+    return f"{PARTS[board.device]}{board.package}{board.speed}"
+
+
+def boot_seconds(size: int) -> float:
+    """How long the device reads `size` bytes of a ``.fs`` file at power-up: its text has a character per bit, of which
+    one is read per cycle."""
+    return size / (FLASH_MHZ * 1e6)

@@ -1,0 +1,61 @@
+"""How nextpnr and Yosys name what a GW2A consists of."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..path import CellNames
+from ..report import ClockResult, RouteReport, read_report
+from . import bound
+
+SDF = "top.sdf"
+"""Where nextpnr writes the delays of wires."""
+
+KINDS = {"lut": "LUT4", "ff": "DFF", "ebr": "BSRAM", "pll": "rPLL"}
+"""Our names of the resources, and nextpnr's."""
+NAMES = CellNames(
+    suffix=re.compile(r"_(?:DFF|LUT|ALU|MUX2_|RAM16SDP)[A-Z0-9]*_.*|\$.*"),
+    inputs={"CE": "its clock enable", "RESET": "its reset", "SET": "its set"},
+)
+
+
+BASIS = (
+    "a bound, not an analysis by the vendor: wires as nextpnr routed them, logic and block RAMs by the vendor's "
+    f"timing files, multipliers assumed ({bound.ASSUMED_PRODUCT_NS:g} ns), and {bound.MARGIN:g} times all of it"
+)
+"""What is said of the clock with every result."""
+
+
+def bounded(found: RouteReport, slowest: bound.PathBound) -> RouteReport:
+    """The report with every clock limited by the slowest path of all, with margin, and that path in words."""
+    limit = 1000 / (bound.MARGIN * slowest.ns) if slowest.ns else 0.0
+    clocks = {net: ClockResult(min(clock.achieved, limit), clock.wanted) for net, clock in found.clocks.items()}
+    if slowest.inside:
+        text = f"{slowest.ns:.2f} ns inside multiplier {slowest.start}"
+    else:
+        logic = slowest.ns - slowest.wires_ns
+        text = (f"{slowest.ns:.2f} ns from {slowest.start} to {slowest.end}: {logic:.2f} ns in {slowest.levels} levels "
+                f"of logic and the cells at both ends, {slowest.wires_ns:.2f} ns in wires")  # fmt: skip
+    return replace(found, clocks=clocks, path=f"{text} ({BASIS})")
+
+
+def report(record: Mapping[str, Any], directory: Path) -> RouteReport:
+    """What `RouteReport` keeps of the JSON that nextpnr writes, with the clock bounded by what that leaves out."""
+    routed = json.loads((directory / "routed.json").read_text())
+    return bounded(read_report(record, KINDS, NAMES), bound.slowest(routed, (directory / SDF).read_text()))
+
+
+def counts(cells: Mapping[str, int]) -> dict[str, int]:
+    """Resources of Yosys's cells. LUT4 sites: lookup tables, a carry cell each, and LUT RAM; two narrow multipliers
+    share a block."""
+    get = cells.get
+    luts = sum(get(f"LUT{inputs}", 0) for inputs in (1, 2, 3, 4)) + get("ALU", 0)
+    return {
+        "LUT4": luts + sum(6 * get(f"RAM16SDP{bits}", 0) for bits in (1, 2, 4)),
+        "flip-flops": sum(count for name, count in cells.items() if name.startswith("DFF")),
+        "multipliers": get("MULT18X18", 0) + -(-get("MULT9X9", 0) // 2),
+        "block RAMs": sum(get(name, 0) for name in ("SDPB", "SDPX9B", "DPB", "DPX9B", "SP", "SPX9", "pROM", "pROMX9")),
+    }
