@@ -16,7 +16,7 @@ from ...ir.graph import Array8, Graph
 from ...ir.parts import GoldenPart
 from ...partition import PartitionedModel, read
 from ...program.input_regions import latency
-from ...program.model import DeviceProgram
+from ...program.model import DeviceProgram, Entry
 from ...program.parts import Program
 from ...program.result import Result, first_difference
 from ...runtime.loading import load
@@ -210,17 +210,26 @@ def reference(subject: Subject, program: DeviceProgram, tensors: Mapping[str, Ar
 def difference(
     program: DeviceProgram, got: Mapping[str, Array8], wanted: Mapping[str, Array8]
 ) -> dict[str, Any] | None:
-    """The first element that differs, in the order of the tensor table, or None if all are equal."""
-    for name in program.tensors:
-        if name not in got or name not in wanted:
+    """The first element that differs, in the order of the tensor table, or None if all are equal. A part of a tensor is
+    compared with that part of what is wanted."""
+    for name, entry in program.tensors.items():
+        if name not in got or (expected := _expected(entry, wanted)) is None:
             continue
-        found = first_difference(np.asarray(wanted[name]).reshape(got[name].shape), got[name])
+        found = first_difference(np.asarray(expected).reshape(got[name].shape), got[name])
         if found:
             return {
-                "tensor": name, "layer": program.tensors[name].op, "element": list(found.element),
+                "tensor": name, "layer": entry.op, "element": list(found.element),
                 "got": int(found.got), "expected": int(found.expected), "different": found.different, "of": found.of,
             }  # fmt: skip
     return None
+
+
+def _expected(entry: Entry, wanted: Mapping[str, Array8]) -> Array8 | None:
+    """What an entry of the tensor table must hold, if it is known: a golden model knows no parts, an emulator does."""
+    if entry.name in wanted or entry.part is None:
+        return wanted.get(entry.name)
+    whole = wanted.get(entry.part.tensor)
+    return None if whole is None else whole[entry.part.box.slices]
 
 
 def mismatch_error(reference: str, found: dict[str, Any], engine: str, model: str) -> OnnxhwError:
