@@ -17,6 +17,9 @@ APART = 0.5
 """Share of the cycles that transfers and runs could go on side by side, as the estimate takes them to, in which they do
 not, because what is loaded next finds no bank that the running segment leaves alone (docs/segments.md, "Forecast")."""
 
+TABLE_BYTES = 4 * 256
+"""Of external memory for a table: a 32-bit word for each entry."""
+
 T = TypeVar("T")
 U = TypeVar("U")
 
@@ -55,9 +58,10 @@ class SegmentedGraphs:
         """What it will take, without its program; errors as of `program`."""
         plan = self._plan(graph)
         found = estimate_cycles(plan, self.config, self._cycles)
-        apart = found.run + found.memory - found.cycles
-        moved = found.weight_bytes + found.activation_bytes
-        return Forecast(found.cycles + round(APART * apart), len(plan.segments), plan.external_bytes, moved)
+        apart, tables = found.run + found.memory - found.cycles, TABLE_BYTES * _tables(plan)
+        moved = found.weight_bytes + found.activation_bytes + tables
+        cycles = found.cycles + round(APART * apart + tables / found.peak)
+        return Forecast(cycles, len(plan.segments), plan.external_bytes, moved)
 
     def _plan(self, graph: Graph) -> Plan:
         key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
@@ -71,6 +75,15 @@ class SegmentedGraphs:
         if isinstance(found, DoesNotFitError):
             raise found
         return found
+
+
+def _tables(plan: Plan) -> int:
+    """Tables that segments bring, about: those of functions of single elements that the segment before has not."""
+    found, before = 0, set[str]()
+    for segment in plan.segments:
+        ops = {op.name for op in segment.graph.ops if op.elementwise and len(set(op.inputs)) == 1}
+        found, before = found + len(ops - before), ops
+    return found
 
 
 def require_mapped(graph: Graph, config: HwConfig) -> None:
