@@ -16,9 +16,9 @@ from ...ir.graph import Array8, Graph
 from ...ir.parts import GoldenPart
 from ...partition import PartitionedModel, read
 from ...program.input_regions import latency
-from ...program.model import DeviceProgram, Entry
+from ...program.model import DeviceProgram
 from ...program.parts import Program
-from ...program.result import Result, first_difference
+from ...program.result import Result, first_difference, values_of
 from ...runtime.loading import load
 from ...runtime.session import InferenceSession
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
@@ -213,7 +213,7 @@ def difference(
     """The first element that differs, in the order of the tensor table, or None if all are equal. A part of a tensor is
     compared with that part of what is wanted."""
     for name, entry in program.tensors.items():
-        if name not in got or (expected := _expected(entry, wanted)) is None:
+        if name not in got or (expected := values_of(entry, wanted)) is None:
             continue
         found = first_difference(np.asarray(expected).reshape(got[name].shape), got[name])
         if found:
@@ -222,14 +222,6 @@ def difference(
                 "got": int(found.got), "expected": int(found.expected), "different": found.different, "of": found.of,
             }  # fmt: skip
     return None
-
-
-def _expected(entry: Entry, wanted: Mapping[str, Array8]) -> Array8 | None:
-    """What an entry of the tensor table must hold, if it is known: a golden model knows no parts, an emulator does."""
-    if entry.name in wanted or entry.part is None:
-        return wanted.get(entry.name)
-    whole = wanted.get(entry.part.tensor)
-    return None if whole is None else whole[entry.part.box.slices]
 
 
 def mismatch_error(reference: str, found: dict[str, Any], engine: str, model: str) -> OnnxhwError:
