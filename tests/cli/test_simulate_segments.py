@@ -70,7 +70,7 @@ def test_every_part_of_every_tensor_is_compared(
     assert record["equal"]
     assert record["reference"] == "golden model"
     assert record["tensors_compared"] == 2 * (len(parts) + 1)
-    assert record["cycles"] == record["predicted_cycles"] == record["run_cycles"]
+    assert record["cycles"] == record["predicted_cycles"] >= record["run_cycles"]
 
 
 def test_cocotb_is_refused_before_it_is_prepared(folder: Path, capsys: Any) -> None:
