@@ -11,7 +11,6 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
-from ..ir.boxes import Box
 from ..isa.external_instructions import COUNT_BITS, Move, kinds
 from ..isa.instructions import ADDRESS, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.memory import Space, host_stride, word_bytes
@@ -101,9 +100,6 @@ class _Bounds:
                 raise InternalError("E1203", f"{name} have {len(image)} words, the memory {size}")
             if image.ndim != 2 or image.shape[1] != row:
                 raise InternalError("E1203", f"{name} must have rows of {row}, not {image.shape}")
-        room = config.external.host_words if config.external else 0
-        if len(program.external) > room:
-            raise InternalError("E1203", f"an image of {len(program.external)} external words, the memory {room}")
 
     def _fields(self, index: int, i: Ordered) -> None:
         try:
@@ -230,30 +226,8 @@ class _Bounds:
     def _table(self) -> None:
         """Every tensor has a place, with words of its own."""
         for entry in self.program.tensors.values():
-            if entry.external:
-                self._pieces(entry)
-            else:
+            if not entry.external:
                 self._entry(entry)
-
-    def _pieces(self, entry: Entry) -> None:
-        """Boxes of the tensor, in whole words of external memory; an output begins with all of it."""
-        where, word, external = f"tensor {entry.name!r}", self.config.word, self.config.external
-        if external is None:
-            raise InternalError("E1211", f"lies in external memory, and {self.config.name} has none", where=where)
-        whole = Box.whole(entry.shape)
-        for piece in entry.external:
-            place = piece.place
-            if not piece.box.size or not piece.box.inside(whole) or min(piece.box.shape) < 1:
-                raise InternalError("E1211", f"has a piece {piece.box} that is no box of {entry.shape}", where=where)
-            plain = place.row == place.shape[3] and place.plane == place.shape[2] * place.row and not place.lane
-            last = (place.base + place.blocks(word) * place.plane) * host_stride(word)
-            if not plain or last > external.host_words:
-                text = f"has a piece up to word {last} of {external.host_words} of external memory"
-                raise InternalError("E1211", text, where=where)
-        if entry.name in {port.tensor for port in self.program.outputs}:
-            first = entry.external[0]
-            if first.box != whole or first.storage is not None:
-                raise InternalError("E1211", "is an output and not whole in external memory", where=where)
 
     def _entry(self, entry: Entry) -> None:
         where, place, word = f"tensor {entry.name!r}", entry.place, self.config.word
