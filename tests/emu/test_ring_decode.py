@@ -49,14 +49,14 @@ def test_words_that_have_not_come() -> None:
     one = program()
     memory, counts = memories(one)
     memory[Space.EXTERNAL][:] = 0
-    with pytest.raises(InternalError, match="E1103"):
+    with pytest.raises(InternalError, match="E1127"):
         decode_rings(LINKED, memory, counts)
 
 
 def test_instructions_that_wait_for_each_other() -> None:
     moves = [Move(space=Space.ACT, after_vector=1)]
     memory, counts = memories(replace(program(), code={Unit.MOVE: moves}))
-    with pytest.raises(InternalError, match=r"E1110.*move"):
+    with pytest.raises(InternalError, match=r"E1127.*move"):
         decode_rings(LINKED, memory, counts)
 
 

@@ -34,7 +34,7 @@ class _Fetcher:
         """An instruction; with it comes the mask of the next one, if there is one."""
         which = [w for w in range(len(self.state)) if self.mask >> w & 1]
         if not which:
-            raise InternalError("E1103", f"{self.kind.UNIT} microcode has no words of an instruction")
+            raise InternalError("E1127", f"{self.kind.UNIT} microcode has no words of an instruction")
         for w in which:
             self.state[w] = self._word()
         if not last:
@@ -49,8 +49,8 @@ def decode_rings(
     that has microcode, and the one behind the last, (0, 0) if none has.
 
     Instructions are taken in an order that their fields allow, and each is fetched when the one before is: a program
-    whose words are there in time has them there then. Only moves of microcode take effect. `InternalError` E1103 for
-    microcode that has no meaning, E1110 if instructions wait for each other.
+    whose words are there in time has them there then. Only moves of microcode take effect. `InternalError` E1127 for
+    microcode that has no meaning.
     """
     rings = {Space(unit.microcode): memory[unit.microcode].copy() for unit in ring_units(config)}
     code: dict[Unit, list[Ordered]] = {unit: [] for unit in Unit}
@@ -62,7 +62,7 @@ def decode_rings(
     while waiting:
         ready = next((unit for unit, each in waiting.items() if _may_run(each, done)), None)
         if ready is None:
-            raise InternalError("E1110", f"deadlock: {', '.join(waiting)} wait for each other")
+            raise InternalError("E1127", f"deadlock: {', '.join(waiting)} wait for each other")
         instruction = waiting.pop(ready)
         code[ready].append(instruction)
         done[ready] += 1

@@ -55,7 +55,7 @@ def rest(model: RtlDevice, cycles: int) -> None:
 def test_results_cycles_latency_and_counters(client: Client) -> None:
     """Equal to the emulator's, inference after inference; a second session sends no program."""
     one, emulator = program(), Emulator(program())
-    for seed, result in enumerate(client.run_all([sample(seed) for seed in range(3)])):
+    for seed, result in enumerate(client.run_all([sample(seed) for seed in range(3)], program())):
         wanted = emulator.run(sample(seed))
         assert is_right(result.outputs, seed)
         assert (result.cycles, result.latency) == (one.cycles, latency(one)) == (wanted.cycles, wanted.latency)
@@ -69,7 +69,7 @@ def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
     """More than slots take: no run takes a cycle more, and nothing is lost."""
     one, rng = program(), np.random.default_rng(5)
     size = LINKED.external.host_words  # type: ignore[union-attr]
-    client.run(sample(0))
+    client.run(sample(0), program())
     found, written = [], {}
     for number in range(6):
         first = size - 128 * (number + 1)
@@ -83,7 +83,7 @@ def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
         found.append((int(state[Control.CYCLES]), int(state[Control.LATENCY])))
     assert found == [(one.cycles, latency(one))] * 6
     assert all(np.array_equal(client.read(Space.EXTERNAL, first, 128), words) for first, words in written.items())
-    assert is_right(client.run(sample(1)).outputs, 1)
+    assert is_right(client.run(sample(1), program()).outputs, 1)
 
 
 def test_a_run_that_is_aborted_leaves_no_program(client: Client, model: RtlDevice) -> None:
@@ -99,7 +99,7 @@ def test_a_run_that_is_aborted_leaves_no_program(client: Client, model: RtlDevic
         if running:
             assert client.to_load(one) == core_bytes(one)
             client.load(one)
-        assert is_right(client.run(sample(late)).outputs, late)
+        assert is_right(client.run(sample(late), program()).outputs, late)
 
 
 def test_the_watchdog_in_the_middle_of_a_move(client: Client) -> None:
@@ -117,7 +117,7 @@ def test_the_watchdog_in_the_middle_of_a_move(client: Client) -> None:
         assert (seen.watchdog, seen.cycles, seen.done[-1]) == (True, middle, index)
         assert flags(client) == IMAGE
         client.load(one)
-        assert is_right(client.run(sample(2)).outputs, 2)
+        assert is_right(client.run(sample(2), program()).outputs, 2)
 
 
 def test_a_line_that_is_lost_while_loading(model: RtlDevice) -> None:
