@@ -12,7 +12,7 @@ from ...driver.json_records import wrong_simulations
 from ...errors import UsageError
 from ...files import read_json, reason, sha256
 from ...program.external_use import external_record, external_sentence
-from ...program.input_regions import intake, latency
+from ...program.input_regions import from_start, intake, latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.traffic import Rates
@@ -191,6 +191,7 @@ def described(program: Program) -> dict[str, Any]:
         "config": config.fingerprint if config else None,
         "run_cycles": program.cycles,
         "intake_cycles": sum(map(intake, program.programs)),
+        "cycles_from": "start" if any(map(from_start, program.programs)) else "input",
         "macs_executed": program.macs,
         "macs_nominal": program.nominal,
         "external": external_record(program.programs, config),
