@@ -45,12 +45,6 @@ def built(store):
     return build(clocked(), BOARD, clock_hz=HZ, cache=store)
 
 
-def test_the_same_seed_gives_the_same_bytes(built, store):
-    again = build(clocked(), BOARD, clock_hz=HZ, cache=store, use_cache=False)
-    assert not again.cached
-    assert again.bitstream == built.bitstream
-
-
 def test_the_clock_is_not_what_nextpnr_says_but_a_bound(built):
     """A multiplier is in the design, so no clock above that of its assumed time can be claimed."""
     assert built.timing_met
@@ -67,11 +61,11 @@ def test_every_block_ram_is_located(built):
 
 
 def test_exchanged_memories_equal_a_design_made_with_them(built, store):
+    """Which also shows that bytes repeat: the two were placed and routed apart, with one seed."""
     image = tuple(random.Random(5).getrandbits(32) for _ in range(2048))
     made = build(clocked(image), BOARD, clock_hz=HZ, cache=store)
-    baked = with_memories(built, {"ram": image})
-    assert baked.bitstream == made.bitstream != built.bitstream
-    assert with_memories(baked, {"ram": ()}).bitstream == built.bitstream
+    assert not made.cached
+    assert with_memories(built, {"ram": image}).bitstream == made.bitstream != built.bitstream
 
 
 def test_wrong_images_are_refused(built):
