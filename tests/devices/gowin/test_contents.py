@@ -16,7 +16,6 @@ from onnxhw.build.cache import Cache
 from onnxhw.build.flow import build, with_memories
 from onnxhw.devices.family import memories
 from onnxhw.devices.gowin import bound, contents
-from onnxhw.devices.gowin.pll import RpllClocked
 from onnxhw.errors import UsageError
 
 pytestmark = [pytest.mark.synth, pytest.mark.slow]
@@ -27,12 +26,9 @@ assert _spec.loader is not None
 small = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(small)
 
-HZ = 54_000_000
 BOARD = find("tang-nano-20k")
-
-
-def clocked(image=()):
-    return RpllClocked(small.Small(image), resource=BOARD.clock_resource, input_hz=BOARD.clock_hz, output_hz=HZ)
+HZ = BOARD.clock_hz
+"""The oscillator's own: with a PLL nextpnr takes a minute before it begins to place (docs/gowin.md)."""
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +38,13 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(store):
-    return build(clocked(), BOARD, clock_hz=HZ, cache=store)
+    return build(small.Small(), BOARD, clock_hz=HZ, cache=store)
 
 
 def test_the_clock_is_not_what_nextpnr_says_but_a_bound(built):
     """A multiplier is in the design, so no clock above that of its assumed time can be claimed."""
     assert built.timing_met
-    assert 54 <= built.report.fmax_mhz <= 1000 / (bound.MARGIN * bound.ASSUMED_PRODUCT_NS)
+    assert 27 <= built.report.fmax_mhz <= 1000 / (bound.MARGIN * bound.ASSUMED_PRODUCT_NS)
     assert "a bound, not an analysis by the vendor" in built.report.path
     assert built.report.resources["ebr"] == (6, BOARD.resources.ebr)
     assert built.report.resources["lut"][1] == BOARD.resources.lut4
@@ -57,13 +53,13 @@ def test_the_clock_is_not_what_nextpnr_says_but_a_bound(built):
 def test_every_block_ram_is_located(built):
     rams = [location for location in built.locations if location.name == "ram"]
     assert sorted(location.tile for location in rams) == [0, 1, 2]
-    assert memories(built.locations) == {"ram": (32, 2048), "design.rom": (40, 600)}
+    assert memories(built.locations) == {"ram": (32, 2048), "rom": (40, 600)}
 
 
 def test_exchanged_memories_equal_a_design_made_with_them(built, store):
     """Which also shows that bytes repeat: the two were placed and routed apart, with one seed."""
     image = tuple(random.Random(5).getrandbits(32) for _ in range(2048))
-    made = build(clocked(image), BOARD, clock_hz=HZ, cache=store)
+    made = build(small.Small(image), BOARD, clock_hz=HZ, cache=store)
     assert not made.cached
     assert with_memories(built, {"ram": image}).bitstream == made.bitstream != built.bitstream
 
