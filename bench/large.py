@@ -26,7 +26,7 @@ from heuristics import Net
 from onnxhw import golden, segments
 from onnxhw.config import HwConfig, preset
 from onnxhw.emu.emulator import Emulator
-from onnxhw.engines.cxxrtl.core_with_memory import CoreWithMemoryModel, core_with_memory_library
+from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.ir.graph import Array8, Graph, MaxPool
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.timing import timeline
@@ -158,9 +158,8 @@ def simulated(graph: Graph, program: DeviceProgram) -> dict[str, Any]:
     """The RTL's cycles, and outputs that differ from the golden model's, on one random input."""
     inputs = random_inputs(graph, 0)
     wanted = golden.run(graph, inputs)
-    with CoreWithMemoryModel(core_with_memory_library(program.config).path, program.config) as model:
-        model.load(program)
-        made = model.run_program(program, inputs)
+    with CxxrtlEngine(program.config) as engine:
+        made = engine.run(program, inputs)
     wrong = sum(not np.array_equal(values, wanted[name]) for name, values in made.outputs.items())
     return {"rtl_cycles": made.cycles, "rtl_differences": wrong}
 

@@ -21,12 +21,13 @@ from ..isa.memory import Space, host_stride, word_bytes
 from ..isa.timing import load_steps, timeline
 from ..isa.units import Unit
 from ..program.layout import Place, to_host
-from ..program.model import DeviceProgram, Entry, ExternalPiece, Layer
+from ..program.model import DeviceProgram, Entry, ExternalPiece, TensorPart
 from ..program.storage import StorageFormat
-from ..sched import Occupied, entries, footprint
+from ..sched import Occupied, entries, footprint, unnamed
 from .constants import ConstantRing
 from .hazards import ActivationUse, SegmentUse
 from .linked_code import Counts, LinkedCode, LinkedInstruction, LinkedMove
+from .linked_layers import LinkedLayers
 from .part_schedule import PartSchedules, ScheduledPart
 from .plan import OperationPart, Plan, Region, Segment
 from .regions import ExternalMap, Strided, box_moves, linear, words_of
@@ -77,7 +78,7 @@ class _Linker:
         """What is in activation memory when the next segment begins, and where."""
         self.pending: list[PendingStore] = []
         self.entries: dict[str, Entry] = {}
-        self.layers: list[Layer] = []
+        self.layers = LinkedLayers(graph)
         self.ends: list[Counts] = []
         self.last_moves: list[int] = []
 
@@ -93,11 +94,13 @@ class _Linker:
             raise DoesNotFitError("E5190", what, hint="a smaller model, or a board with more external memory")
         self._ports()
         word, lanes = self.config.weight_word, self.config.lanes
-        macs = sum(segment.graph.macs() for segment in self.plan.segments)
+        layers = self.layers.layers()
         return DeviceProgram(
             self.config, self.graph.name, code, np.zeros((0, word), np.uint8), np.zeros((0, lanes), np.uint64),
-            np.zeros((0, 256), np.int8), self.entries, list(self.graph.inputs), list(self.graph.outputs), self.layers,
-            timeline(self.config, code).cycles, macs, nominal=self.graph.macs(), external=self.external.image(),
+            np.zeros((0, 256), np.int8), self.entries, list(self.graph.inputs),
+            [unnamed(port) for port in self.graph.outputs], layers, timeline(self.config, code).cycles,
+            sum(layer.macs for layer in layers), nominal=self.graph.macs(), external=self.external.image(),
+            segments=len(self.plan.segments),
         )  # fmt: skip
 
     # -- one segment ---------------------------------------------------------------------------
@@ -311,8 +314,10 @@ class _Linker:
         for each in segment.parts:
             name, found, vectors = part_name(each, n), table[results[each.op]], before[Unit.VECTOR]
             self.entries[name] = replace(
-                found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=each.op
-            )
+                found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=each.op,
+                part=TensorPart(each.tensor, each.box),
+            )  # fmt: skip
+        self.layers.add(part.lowered, part.candidate, {each.op for each in segment.parts}, before)
 
     def _ports(self) -> None:
         """The inputs and outputs, which lie in external memory."""
