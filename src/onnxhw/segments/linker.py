@@ -307,12 +307,14 @@ class _Linker:
         self.pending = [PendingStore(region, place) for region, place in made.items()]
         self.ends.append(self.code.counts)
         results = {op.name: op.output for op in segment.graph.ops}
-        table = entries(part.lowered, part.candidate)
-        for each in segment.parts:
-            name, found, vectors = part_name(each, n), table[results[each.op]], before[Unit.VECTOR]
-            self.entries[name] = replace(
-                found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=each.op
-            )
+        names = {results[each.op]: (part_name(each, n), each.op) for each in segment.parts}
+        vectors = before[Unit.VECTOR]
+        for tensor, found in entries(part.lowered, part.candidate).items():
+            if found.op:  # rows that only this segment takes of a tensor have no name in the model
+                name, op = names.get(tensor, (f"{found.op}@{n}", found.op))
+                self.entries[name] = replace(
+                    found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=op
+                )
 
     def _ports(self) -> None:
         """The inputs and outputs, which lie in external memory."""
