@@ -40,7 +40,7 @@ def of_linked():
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault("host killed", 0, 12), Fault("flip 1e-4", 1e-4, 60), Fault("burst 1e-3", 1e-3, 20)]
+    "fault", [Fault("host killed", 0, 6), Fault("flip 1e-4", 1e-4, 30), Fault("burst 1e-3", 1e-3, 20)]
 )
 def test_no_fault_goes_undetected_with_an_image_of_external_memory(of_linked, fault):
     figures = of_linked.run(fault, of_linked.emulated(), seed=1)

@@ -14,6 +14,7 @@ from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Array8, Graph
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
+from onnxhw.sched import check
 from onnxhw.segments import PartCycles, Plan, link, make_plan, part_name
 
 TIGHT = replace(SMALL, name="tight", load_ucode=96, array_ucode=224, vector_ucode=288, move_ucode=512)
@@ -50,6 +51,7 @@ def test_every_tensor_of_two_runs(name: str, config: HwConfig) -> None:
     graph = NETWORKS[name]()
     plan, program = linked(graph, config)
     assert len(program.code[Unit.MOVE]) > len(plan.segments)
+    assert check(program).cycles == program.cycles
     emulator = Emulator(program)
     assert [differences(graph, plan, emulator, seed) for seed in (0, 1)] == [[], []]
 

@@ -310,12 +310,19 @@ class _Linker:
         self.pending = [PendingStore(region, place) for region, place in made.items()]
         self.ends.append(self.code.counts)
         results = {op.name: op.output for op in segment.graph.ops}
-        table = entries(part.lowered, part.candidate)
-        for each in segment.parts:
-            name, found, vectors = part_name(each, n), table[results[each.op]], before[Unit.VECTOR]
+        parts = {results[each.op]: each for each in segment.parts}
+        vectors = before[Unit.VECTOR]
+        for tensor, found in entries(part.lowered, part.candidate).items():
+            if not found.op:
+                continue
+            mine = parts.get(tensor)
+            if mine:
+                name, whole = part_name(mine, n), TensorPart(mine.tensor, mine.box)
+            else:  # rows that only this segment takes of a tensor: the model has no name for them
+                name, whole = f"{found.op}@{n}", None
             self.entries[name] = replace(
-                found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=each.op,
-                part=TensorPart(each.tensor, each.box),
+                found, name=name, ready=found.ready + vectors, last=found.last + vectors,
+                op=mine.op if mine else found.op, part=whole,
             )  # fmt: skip
         self.layers.add(part.lowered, part.candidate, {each.op for each in segment.parts}, before)
 

@@ -90,8 +90,8 @@ class Gowin:
         return files
 
     def key(self, board: Board) -> dict[str, str]:
-        """Nothing else."""
-        return {}
+        """How the clock is bounded: the tools alone say nothing of it."""
+        return {"bound": report.identity()}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""

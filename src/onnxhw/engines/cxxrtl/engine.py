@@ -10,7 +10,8 @@ from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
-from ...isa.memory import COUNTERS, ENDED, Control, Space
+from ...isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, Control, Space
+from ...isa.units import Unit
 from ...program.external_tensors import external_span, external_tensor, external_words
 from ...program.host_words import tensor_of, tensor_spans
 from ...program.input_regions import input_stream, last_frame
@@ -146,7 +147,10 @@ def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: boo
         pieces = [core.read(Space.ACT, *span) for span in tensor_spans(program, name)]
         outputs[name] = tensor_of(program, name, pieces)
     counters = dict(zip((register.name.lower() for register in COUNTERS), counts, strict=True))
-    return Result(outputs, tensors, cycles, counters, latency if len(words) else cycles)
+    if moves := bool(program.code.get(Unit.MOVE)):
+        counted = core.control(MOVE_COUNTERS[0], len(MOVE_COUNTERS))
+        counters |= dict(zip((register.name.lower() for register in MOVE_COUNTERS), counted, strict=True))
+    return Result(outputs, tensors, cycles, counters, latency if len(words) or moves else cycles)
 
 
 def _external(core: CoreModel) -> CoreWithMemoryModel:
