@@ -120,7 +120,7 @@ class LinkedCore(wiring.Component):
         if self.config.external is not None:
             self._add_external(m, loader)
 
-        # `Autorun` has the host port in cycles in which the loader does not use it, whether it wants it or not.
+        # `Autorun` has the host port in cycles in which the loader does not use it.
         m.submodules.autorun = autorun = Autorun(self.standalone)
         m.d.comb += [
             autorun.start.eq(self.start),
@@ -129,12 +129,12 @@ class LinkedCore(wiring.Component):
             loader.baked.eq(autorun.baked),
             autorun.granted.eq(~loader.host_we & ~loader.host_re),
         ]
-        with m.If(autorun.granted):
+        with m.If(autorun.granted & autorun.we):
             m.d.comb += [
                 core.host_space.eq(autorun.space),
                 core.host_addr.eq(autorun.addr),
                 core.host_wdata.eq(autorun.data),
-                core.host_we.eq(autorun.we),
+                core.host_we.eq(1),
             ]
         return m
 

@@ -47,12 +47,9 @@ class ByteFifo(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += head.eq(head + 1)
 
-        # Two cycles from EMPTY to TAKE are the memory's latency. Whether there is an item is told a cycle late, too:
-        # the last one is counted by then.
-        some = Signal()
-        m.d.sync += some.eq(tail != head)
+        # Two cycles from EMPTY to TAKE are the memory's latency.
         with m.FSM():
-            with m.State("EMPTY"), m.If(some):
+            with m.State("EMPTY"), m.If(tail != head):
                 m.next = "READ"
             with m.State("READ"):
                 m.next = "TAKE"
