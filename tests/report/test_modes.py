@@ -6,9 +6,12 @@ from itertools import pairwise
 
 import pytest
 
-from onnxhw.config import HwConfig
+from onnxhw.config import HwConfig, preset
+from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Vector, VectorOp
+from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import pixels, tiles, timeline
+from onnxhw.isa.units import Unit
 from onnxhw.program.model import Layer
 from onnxhw.report.modes import LOSSES, LayerModes
 from onnxhw.report.profile import profile
@@ -140,3 +143,22 @@ def test_a_layer_of_the_vector_unit_alone(program):
     use = uses(program)["pool1"]
     assert (use.mode, use.least) == ("vector", 32 * (4 + 2 - 1))
     assert use.losses["latency"] > 0
+
+
+def test_waiting_for_external_memory_is_told_from_waiting_for_a_pipeline(program):
+    config = dataclasses.replace(DEPTHWISE, external=preset("mini+sdram").external)
+    losses = []
+    for words in (64, 640):
+        load, array, vector, move = (kinds(config)[unit] for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.MOVE))
+        code = {
+            Unit.LOAD: [load(tiles=1)],
+            Unit.ARRAY: [array(oh_n=8, ow_n=8, after_move=1)],
+            Unit.VECTOR: [vector(op=VectorOp.DRAIN, oh_n=64, after_array=1)],
+            Unit.MOVE: [move(space=Space.ACT, word_n=words)],
+        }
+        layer = Layer("conv", "Conv", 64 * 16, {Unit.LOAD: [(0, 1)], Unit.ARRAY: [(0, 1)], Unit.VECTOR: [(0, 1)]})
+        slow = made(program, code, [layer], config)
+        losses.append((uses(slow)["conv"].losses, timeline(config, code).spans[Unit.MOVE][0]))
+    (less, early), (more, late) = losses
+    assert more["memory"] - less["memory"] == late.done - early.done > 2 * 500
+    assert more["latency"] == less["latency"]

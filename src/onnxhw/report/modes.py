@@ -33,6 +33,7 @@ LOSSES = {
     "edge": "on rows, columns or lanes without a channel (edge tiles)",
     "strip": "on pixels of depthwise strips where no window ends (borders, strides)",
     "drain": "waiting while the vector unit works (drain-bound)",
+    "memory": "waiting while words pass between external memory and the core",
     "latency": "waiting for pipelines to empty between dependent steps",
     "weights": "waiting for weight tiles",
     "short": "on tiles of fewer pixels than the accumulator's latency",
@@ -79,7 +80,9 @@ class LayerModes:
             (span.end - busy(instruction, self.config) + 1, span.end + 1)
             for instruction, span in zip(program.code.get(Unit.VECTOR, []), times.spans[Unit.VECTOR], strict=True)
         ]
-        self._starts, self._ends = [start for start, _ in streams], [end for _, end in streams]
+        self._streams = _Spans([start for start, _ in streams], [end for _, end in streams])
+        moves = times.spans.get(Unit.MOVE, ())
+        self._moves = _Spans([span.issue for span in moves], [span.done for span in moves])
 
     def use(self, layer: Layer) -> ModeUse:
         """A layer's use of its mode."""
@@ -89,7 +92,7 @@ class LayerModes:
     def _streamed(self, layer: Layer, unit: Unit) -> ModeUse:
         """On the array or the depthwise unit."""
         spans = self.times.spans[unit]
-        losses = dict.fromkeys(("edge", "strip", "drain", "latency", "weights", "short", "fetch"), 0)
+        losses = dict.fromkeys(("edge", "strip", "drain", "memory", "latency", "weights", "short", "fetch"), 0)
         window = work = steps = 0
         modes: dict[str, int] = {}
         for index in layer.indices(unit):
@@ -97,9 +100,11 @@ class LayerModes:
             assert isinstance(instruction, (Array, Depthwise))
             before, own = free(spans, index, unit), busy(instruction, self.config)
             order = order_wait(spans, index, unit)
-            drained = self._streaming(span.issue - order, span.issue)
+            drained = self._streams.within(span.issue - order, span.issue)
+            moved = min(order - drained, self._moves.within(span.issue - order, span.issue))
             losses["drain"] += drained
-            losses["latency"] += order - drained
+            losses["memory"] += moved
+            losses["latency"] += order - drained - moved
             losses["fetch"] += span.issue - before - order
             losses["weights"] += span.stalled
             losses["short"] += span.end - span.issue - own - span.stalled
@@ -128,12 +133,14 @@ class LayerModes:
 
     def _on_vector(self, layer: Layer) -> ModeUse:
         spans = self.times.spans[Unit.VECTOR]
-        losses = dict.fromkeys(("input", "fetch", "latency"), 0)
+        losses = dict.fromkeys(("memory", "input", "fetch", "latency"), 0)
         window = work = 0
         for index in layer.indices(Unit.VECTOR):
             span, before = spans[index], free(spans, index, Unit.VECTOR)
             own, order = busy(self.program.code[Unit.VECTOR][index], self.config), order_wait(spans, index, Unit.VECTOR)
-            losses["input"] += order
+            moved = self._moves.within(span.issue - order, span.issue)
+            losses["memory"] += moved
+            losses["input"] += order - moved
             losses["fetch"] += span.issue - before - order
             passed = free(spans, index + 1, Unit.VECTOR)
             losses["latency"] += passed - span.issue - own
@@ -141,20 +148,28 @@ class LayerModes:
             work += own
         return ModeUse(Unit.VECTOR, 1, window, work, losses)
 
-    def _streaming(self, start: int, end: int) -> int:
-        """Cycles of ``start .. end - 1`` in which the vector unit works on groups."""
+
+@dataclass(frozen=True)
+class _Spans:
+    """Spans of cycles ``start .. end - 1`` in order, of which none overlap."""
+
+    starts: list[int]
+    ends: list[int]
+
+    def within(self, start: int, end: int) -> int:
+        """Cycles of ``start .. end - 1`` that lie in one of them."""
         total = 0
-        for index in range(bisect_left(self._ends, start + 1), len(self._starts)):
-            if self._starts[index] >= end:
+        for index in range(bisect_left(self.ends, start + 1), len(self.starts)):
+            if self.starts[index] >= end:
                 break
-            total += min(end, self._ends[index]) - max(start, self._starts[index])
+            total += min(end, self.ends[index]) - max(start, self.starts[index])
         return total
 
 
 def _hide(losses: dict[str, int], left: int) -> None:
     """Where loading is the work: of the array's waits only `left` cycles are losses, for the others hide behind it."""
     left = max(0, left)
-    for cause in ("fetch", "latency", "drain"):
+    for cause in ("fetch", "latency", "memory", "drain"):
         losses[cause] = min(losses[cause], left)
         left -= losses[cause]
     losses["short"], losses["weights"] = 0, left
