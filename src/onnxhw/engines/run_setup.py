@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..errors import MismatchError
+from ..errors import MismatchError, UsageError
 from ..isa.external_instructions import ring_units
 from ..isa.instructions import UNITS
 from ..isa.memory import WATCHDOG, Control, Space
@@ -43,3 +43,13 @@ def watchdog_error(program: DeviceProgram, status: int, cycles: int, counts: Seq
         where=program.model,
         hint="onnxhw.bisect.compare names the first difference",
     )
+
+
+def require_able(name: str, program: DeviceProgram) -> None:
+    """`UsageError` E2404 if an engine cannot run a program, before it is prepared."""
+    if name == "cocotb" and program.in_segments:
+        raise UsageError(
+            "E2404",
+            f"{program.model} moves data from and to external memory, which the engine cocotb does not have",
+            hint="--engine cxxrtl simulates the core with its memory",
+        )

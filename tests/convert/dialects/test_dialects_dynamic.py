@@ -76,7 +76,10 @@ def test_dynamically_quantized_models_run(tmp_path: Path, name: str, weight: str
 
     proto, x = network(name)
     onnx.save(proto, tmp_path / "float.onnx")
-    quantize_dynamic(str(tmp_path / "float.onnx"), str(tmp_path / "int8.onnx"), weight_type=QuantType[weight])
+    quantize_dynamic(  # int8 weights of 7 bits: onnxruntime adds pairs of products in 16 bits without VNNI
+        str(tmp_path / "float.onnx"), str(tmp_path / "int8.onnx"), weight_type=QuantType[weight],
+        reduce_range=weight == "QInt8",
+    )  # fmt: skip
     wanted = native(tmp_path / "int8.onnx", {"x": x}, level, str(tmp_path / "saved.onnx"))
     runnable(tmp_path / "saved.onnx")
     assert not read(tmp_path / "saved.onnx").refused

@@ -18,8 +18,7 @@ from ...program.host_words import tensor_of, tensor_spans
 from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
 from ...program.result import Result
-from ..engine import require_able
-from ..run_setup import budget, program_writes, watchdog_error
+from ..run_setup import budget, program_writes, require_able, watchdog_error
 from ..verilog import to_verilog
 from . import run as icarus
 from .mailbox import Mailbox
