@@ -49,12 +49,15 @@ class Occupied:
     """What is in activation memory already, of a part of a larger program.
 
     `fixed`: bases of inputs that are there; `kept`: inputs that stay until the end; `reserved`: first words and numbers
-    of words that are not to be used.
+    of words that are not to be used, `busy` the same of words that no input may use, because the part before does;
+    `ranges`: first and end of the words between which a tensor's buffer must lie.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
     kept: frozenset[str] = frozenset()
     reserved: tuple[tuple[int, int], ...] = ()
+    busy: tuple[tuple[int, int], ...] = ()
+    ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 NOTHING = Occupied()
@@ -72,6 +75,8 @@ class Needs:
     live: dict[str, LiveRange] = field(default_factory=dict)
     within: dict[str, int] = field(default_factory=dict)
     """Words from 0 on in which a buffer must lie, if not in all."""
+    ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """First and end of the words in which a buffer must lie, if not in all."""
     placed: dict[str, int] = field(default_factory=dict)
     """Bases of buffers that have one, and of what is reserved."""
 
@@ -106,10 +111,12 @@ def find_needs(
     needs.within = {aliases.of[name].buffer: config.unaligned_words for name in unaligned}
     _find_preferences(graph, tasks, aliases, needs)
     needs.placed = {aliases.of[name].buffer: base for name, base in occupied.fixed.items()}
-    for number, (base, words) in enumerate(occupied.reserved):
-        name = f"reserved {number}"
-        needs.size = {**needs.size, name: words}
-        needs.life[name], needs.placed[name] = (-1, len(tasks)), base
+    needs.ranges = {aliases.of[name].buffer: ends for name, ends in occupied.ranges.items()}
+    for kind, taken, lives in (("reserved", occupied.reserved, (-1, len(tasks))), ("busy", occupied.busy, (-1, -1))):
+        for number, (base, words) in enumerate(taken):
+            name = f"{kind} {number}"
+            needs.size = {**needs.size, name: words}
+            needs.life[name], needs.placed[name] = lives, base
     return needs
 
 
@@ -227,8 +234,9 @@ def _place(
             return may_overlap(needs.live[buffer], base, needs.live[other], taken[other])
         return taken[other] + needs.size[other] <= base or base + size <= taken[other]
 
-    end = needs.within.get(buffer, config.act_words)
-    able = [base for base in sorted(starts) if 0 <= base <= end - size]
+    low, high = needs.ranges.get(buffer, (0, config.act_words))
+    end = min(high, needs.within.get(buffer, config.act_words))
+    able = [base for base in sorted(starts) if low <= base <= end - size]
     if preferences:
         costs = _costs(needs.preferences.get(buffer, {}), placed, np.array(able, np.int64), depth)
         able = [able[index] for index in np.argsort(costs, kind="stable")]
