@@ -16,6 +16,7 @@ from ...isa.memory import ENDED, Control, Space
 from ...isa.microcode import pack
 from ...isa.units import Unit
 from ...program.external_tensors import external_span, external_tensor, external_words
+from ...program.host_words import memories
 from ...program.model import DeviceProgram
 from ...program.result import Result
 from ...program.storage import Array8
@@ -45,6 +46,8 @@ def core_with_memory_library(config: HwConfig, *, waves: bool = False, progress:
     return build(make, drivers=drivers, waves=waves, parts=parts, label=label, progress=progress)
 
 
+CONSTANTS = (Space.WEIGHT, Space.PARAM, Space.TABLE)
+"""Memories that hold what stays on chip from one run to the next."""
 START_MOST = 1000
 """Cycles that the begin of a run may take, more than any memory's `ExternalMemory.start_wait`."""
 
@@ -98,8 +101,12 @@ class CoreWithMemoryModel(CoreModel):
             raise MismatchError("E8403", f"external memory: {what}")
 
     def load(self, program: DeviceProgram) -> None:
-        """Load a program that has moves: its image of external memory, the first words of its microcode, its counts."""
+        """Load a program that has moves: its image of external memory, constants that stay on chip, the first words of
+        its microcode, its counts."""
         self.put(0, program.external)
+        for space, words in memories(program):
+            if space in CONSTANTS:
+                self.write(space, 0, words)
         for unit, code in program.code.items():
             if code:
                 self.write(unit.microcode, 0, np.array(pack(code), np.uint32)[: unit.ucode(self.config)])
