@@ -1,5 +1,6 @@
 """`PartSchedules`: segments scheduled where others have left room, those of a kind by one search."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..config import HwConfig
@@ -10,9 +11,14 @@ from ..program.layout import Place
 from ..program.storage import StorageFormat
 from ..program.variant import Variant
 from ..sched import Occupied, ScheduledCandidate, build, initial_schedule, same_operand
+from ..sched.alloc import ORDERS
 from ..sched.lower import LoweredGraph, lower
 from ..sched.search_points import SearchPoint
 from .estimate import kind
+
+LIKE = 1.015
+"""Beside other words a search point of a segment's kind is taken without another search, if it takes at most so many
+times the cycles that it takes in an empty memory. Operands of an Add that cannot lie as they would there cost 1 %."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,15 @@ class PartSchedules:
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         self._known: dict[object, tuple[int, SearchPoint] | DoesNotFitError | UnsupportedError] = {}
+        self._points: dict[object, tuple[int, SearchPoint, int]] = {}
 
     def __call__(self, graph: Graph, occupied: Occupied, packed: frozenset[str]) -> ScheduledPart:
         """The program of a segment's graph; inputs named in `packed` may lie otherwise than as they are.
 
         `DoesNotFitError` or `UnsupportedError` if there is no room, or an operation cannot be mapped.
         """
-        key = kind(graph), tuple(sorted(occupied.fixed.items())), occupied.kept, occupied.reserved, packed
+        where = tuple(sorted(occupied.fixed.items())), occupied.kept, tuple(sorted(occupied.ranges.items()))
+        key = kind(graph), where, occupied.reserved, occupied.busy, packed
         known = self._known.get(key)
         if isinstance(known, (DoesNotFitError, UnsupportedError)):
             raise known
@@ -50,6 +58,30 @@ class PartSchedules:
             number, point = known
             if number < len(ways) and (found := self._again(ways[number], occupied, point)):
                 return found
+        number, point, least = self._alone(graph, packed, ways)
+        for other in _placements(point):
+            found = self._again(ways[number], occupied, other)
+            if found and found.candidate.cycles <= LIKE * least:
+                self._known[key] = number, other
+                return found
+        try:
+            number, part = self._searched(ways, occupied)
+        except (DoesNotFitError, UnsupportedError) as error:
+            self._known[key] = error
+            raise
+        self._known[key] = number, part.candidate.point
+        return part
+
+    def _alone(self, graph: Graph, packed: frozenset[str], ways: Sequence[Variant]) -> tuple[int, SearchPoint, int]:
+        """What the search finds for a segment's kind in an empty memory, with the cycles."""
+        key = kind(graph), packed
+        if key not in self._points:
+            number, part = self._searched(ways, Occupied())
+            self._points[key] = number, part.candidate.point, part.candidate.cycles
+        return self._points[key]
+
+    def _searched(self, ways: Sequence[Variant], occupied: Occupied) -> tuple[int, ScheduledPart]:
+        """The fastest of some ways, and which it is."""
         best: tuple[int, ScheduledPart] | None = None
         error: DoesNotFitError | UnsupportedError | None = None
         for number, way in enumerate(ways):
@@ -62,10 +94,8 @@ class PartSchedules:
                 best = number, ScheduledPart(begun.lowered, begun.candidate, _formats(way))
         if best is None:
             assert error is not None
-            self._known[key] = error
             raise error
-        self._known[key] = best[0], best[1].candidate.point
-        return best[1]
+        return best
 
     def _ways(self, graph: Graph, packed: frozenset[str]) -> list[Variant]:
         """The graph, and the first with packed inputs that can be scheduled, if only those are packed that may be."""
@@ -83,6 +113,13 @@ class PartSchedules:
         ordered = replace(graph, ops=[ops[op.name] for op in point.graph.ops])
         found = build(lowered, replace(point, graph=ordered))
         return None if found is None else ScheduledPart(lowered, found, _formats(way))
+
+
+def _placements(point: SearchPoint) -> list[SearchPoint]:
+    """The point, and those that differ in placement alone."""
+    found = [replace(point, order=order, preferences=preferences)
+             for preferences in (True, False) for order in ORDERS]  # fmt: skip
+    return [point, *(each for each in found if each != point)]
 
 
 def _formats(way: Variant) -> dict[str, StorageFormat]:
