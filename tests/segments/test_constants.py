@@ -24,6 +24,14 @@ def test_room_goes_over_the_end_where_it_may() -> None:
     assert placed(ring, (b"a", 6), wraps=True)[b"a"][1]  # two of its words are gone
 
 
+def test_who_needs_words_in_a_row_does_not_find_those_that_lie_in_two_places() -> None:
+    ring = ConstantRing(10)
+    placed(ring, (b"a", 6))
+    placed(ring, (b"b", 5), wraps=True)
+    assert placed(ring, (b"b", 5), wraps=True) == {b"b": ([6, 7, 8, 9, 0], False)}
+    assert placed(ring, (b"b", 5)) == {b"b": ([1, 2, 3, 4, 5], True)}
+
+
 @pytest.mark.parametrize(("words", "gone"), [(1, True), (6, True), (10, True)])
 def test_one_word_that_is_overwritten_is_enough(words: int, gone: bool) -> None:
     ring = ConstantRing(10)

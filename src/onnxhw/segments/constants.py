@@ -35,7 +35,7 @@ class ConstantRing:
         the other, with `wraps` over the end of the ring, too.
         """
         sizes = {key: words for key, words in wanted if key not in self.resident}
-        found = {key: at for key in sizes if (at := self._there(key)) is not None}
+        found = {key: at for key in sizes if (at := self._there(key, wraps)) is not None}
         total = sum(words for key, words in sizes.items() if key not in found)
         room = self._room(total, found, wraps)
         if room is None:  # what is there is in the way
@@ -54,10 +54,12 @@ class ConstantRing:
                 placed[key] = self.resident[key] + np.arange(words), False
         return placed
 
-    def _there(self, key: bytes) -> Words | None:
-        """The words of constants that are still there."""
+    def _there(self, key: bytes, wraps: bool) -> Words | None:
+        """The words of constants that are still there, in a row unless it `wraps`."""
         number, words = self._held.get(key, (NOBODY, np.zeros(0, np.int64)))
-        return words if len(words) and bool((self._owner[words] == number).all()) else None
+        if not len(words) or not bool((self._owner[words] == number).all()):
+            return None
+        return words if wraps or words[-1] - words[0] == len(words) - 1 else None
 
     def _room(self, words: int, found: Mapping[bytes, Words], wraps: bool) -> Words | None:
         """So many words behind the last ones, or behind what must stay."""
