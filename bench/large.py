@@ -8,7 +8,8 @@
 
 The topologies are those of the papers, the weights deterministic random numbers. Cycles are from start to done, the
 input lies in external memory already. "resident_bytes" are constants that were loaded with the program and stay on
-chip, everything else comes from external memory in each inference. "estimate" is what the planner took the cycles for. With --rtl the simulation of the core, its controller and a memory that checks every command runs a whole
+chip, everything else comes from external memory in each inference. "estimate" is what the planner took the
+cycles for. With --rtl the simulation of the core, its controller and a memory that checks every command runs a whole
 inference, and cycles and results must be equal; some 60,000 to 100,000 cycles a second.
 """
 

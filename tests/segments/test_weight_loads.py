@@ -36,6 +36,15 @@ def test_several_column_tiles_are_cut_by_rows() -> None:
     assert max(each.tiles * each.nt_n for each in cut) <= TILES
 
 
+def test_column_tiles_whose_weights_lie_apart_are_loaded_one_by_one_if_they_must() -> None:
+    load = ExternalLoad(tiles=2, nt_n=3, nt_step=2)
+    for places in ([20, 21, 40, 41, 60, 61], [20, 21, 70, 71, 60, 61]):
+        at = np.array(places)
+        (cut,) = cut_loads([load], at, FULL)
+        assert tiles_of(cut) == [int(at[tile + 2 * column]) for tile in range(2) for column in range(3)]
+    assert len(cut) == 6
+
+
 def test_only_tiles_of_one_word_may_lie_in_two_places() -> None:
     assert may_wrap([ExternalLoad(tiles=4)], FULL)
     assert not may_wrap([ExternalLoad(tiles=4, nt_n=2)], FULL)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..isa.instructions import Load
-from ..isa.timing import load_steps, tiles
+from ..isa.timing import load_steps
 from ..sched import footprint
 
 TILES = 16
@@ -20,10 +20,8 @@ TILES = 16
 
 
 def cut_loads(loads: Sequence[Load], at: npt.NDArray[np.int64], config: HwConfig) -> list[list[Load]]:
-    """Of each load those that take its place, in order; `at`: where each word of the segment's weights lies.
-
-    The words of a load of several column tiles lie one behind the other.
-    """
+    """Of each load those that take its place, in order; `at`: where each word of the segment's weights lies, those of a
+    tile in a row."""
     return [_cut(load, at, config) for load in loads]
 
 
@@ -33,15 +31,19 @@ def may_wrap(loads: Sequence[Load], config: HwConfig) -> bool:
 
 
 def _cut(load: Load, at: npt.NDArray[np.int64], config: HwConfig) -> list[Load]:
-    starts, steps = at[footprint.tile_words(load, config)], load_steps(load, config)
-    each = max(1, TILES // load.nt_n)
-    if load.nt_n > 1:
-        edges = [*range(0, load.tiles, each), load.tiles]
-    else:
-        edges, first = [0], 0
-        for tile in range(1, tiles(load)):
-            if tile - first == each or starts[tile] != starts[tile - 1] + steps:
-                first = tile
-                edges.append(tile)
-        edges.append(load.tiles)
-    return [load.but(base=int(starts[low * load.nt_n]), tiles=high - low) for low, high in pairwise(edges)]
+    steps, each = load_steps(load, config), max(1, TILES // load.nt_n)
+    starts = at[footprint.tile_words(load, config)].reshape(load.tiles, load.nt_n)
+    edges = [0]
+    for row in range(1, load.tiles):
+        if row - edges[-1] == each or (starts[row] != starts[row - 1] + steps).any():
+            edges.append(row)
+    found: list[Load] = []
+    for low, high in pairwise([*edges, load.tiles]):
+        gaps = np.unique(np.diff(starts[low]))
+        if len(gaps) == 0:
+            found.append(load.but(base=int(starts[low, 0]), tiles=high - low))
+        elif len(gaps) == 1 and gaps[0] > 0:
+            found.append(load.but(base=int(starts[low, 0]), tiles=high - low, nt_step=int(gaps[0])))
+        else:  # the column tiles' weights lie in several places
+            found += [load.but(base=int(word), tiles=1, nt_n=1) for word in starts[low:high].ravel()]
+    return found
