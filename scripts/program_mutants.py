@@ -12,9 +12,11 @@ from google.protobuf.message import DecodeError
 from mutation import TEXTS, Base, damaged, json_text, number
 
 from onnxhw.config import HwConfig
-from onnxhw.errors import InternalError
-from onnxhw.isa.instructions import UNITS, Load
+from onnxhw.errors import OnnxhwError
+from onnxhw.isa.external_instructions import kinds
+from onnxhw.isa.instructions import Load
 from onnxhw.isa.timing import timeline
+from onnxhw.isa.units import Unit
 from onnxhw.program import container, records
 from onnxhw.program.schema import message
 
@@ -33,7 +35,7 @@ def program(base: Base, rng: random.Random) -> bytes:
             _part(rng.choice(record.parts or [record.parts.add()]), rng)
         else:
             found = [part.device for part in record.parts if part.HasField("device")]
-            with suppress(ValueError, TypeError, LookupError, InternalError):  # an earlier change left nothing
+            with suppress(ValueError, TypeError, LookupError, OnnxhwError):  # an earlier change left nothing
                 rng.choice(CHANGES)(rng.choice(found), rng)
     return container._wrap(bytes(record.SerializeToString(deterministic=True)))
 
@@ -41,7 +43,7 @@ def program(base: Base, rng: random.Random) -> bytes:
 def _code(record: Any, rng: random.Random) -> None:
     """Some fields of one instruction; mostly with the cycles that this takes."""
     code = rng.choice([code for code in record.code if code.count])
-    kind = UNITS[code.unit]
+    kind = kinds(HwConfig.from_json(record.config))[Unit(code.unit)]
     size, index = kind.words(), rng.randrange(code.count)
     words = np.frombuffer(code.words, "<u4").tolist()
     place = slice(index * size, (index + 1) * size)
@@ -59,11 +61,12 @@ def _code(record: Any, rng: random.Random) -> None:
 
 def _right_cycles(record: Any) -> None:
     """The cycles of the code, if it ends and is not too long to tell."""
-    code = records._code(record.code)
+    config = HwConfig.from_json(record.config)
+    code = records._code(record.code, config)
     tiles = sum(i.tiles * i.nt_n for i in code["load"] if isinstance(i, Load))
     if tiles < 100_000:
         try:
-            record.cycles = timeline(HwConfig.fromjson_text(record.config), code).cycles
+            record.cycles = timeline(config, code).cycles
         except Exception:  # a deadlock, or numbers that make no time
             return
 
@@ -71,7 +74,7 @@ def _right_cycles(record: Any) -> None:
 def _instructions(record: Any, rng: random.Random) -> None:
     """Instructions dropped, repeated or swapped."""
     code = rng.choice([code for code in record.code if code.count])
-    size = UNITS[code.unit].words() * 4
+    size = kinds(HwConfig.from_json(record.config))[Unit(code.unit)].words() * 4
     items = [code.words[at : at + size] for at in range(0, len(code.words), size)]
     index, kind = rng.randrange(len(items)), rng.randrange(3)
     if kind == 0:
@@ -116,7 +119,7 @@ def _config(record: Any, rng: random.Random) -> None:
     """The configuration, with the fingerprint made right if there is one."""
     record.config = json_text(record.config, rng)
     try:
-        record.fingerprint = HwConfig.fromjson_text(record.config).fingerprint
+        record.fingerprint = HwConfig.from_json(record.config).fingerprint
     except Exception:  # then it is not read at all
         return
 

@@ -10,7 +10,7 @@ from onnxhw import errors
 
 USES = error_codes.uses()
 SAME_MEANING = {"E2126", "E2303", "E3001", "E3171", "E3359", "E3400", "E4001",
-                *(f"E510{digit}" for digit in range(1, 7)), "E7120", "E9102", "E9105", "E9106"}  # fmt: skip
+                *(f"E510{digit}" for digit in range(1, 7)), "E5190", "E7120", "E9102", "E9105", "E9106"}  # fmt: skip
 """Codes that more than one package raises, with the same meaning."""
 
 

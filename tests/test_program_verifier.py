@@ -7,7 +7,9 @@ from typing import Any
 import artifact_mutants
 import numpy as np
 import pytest
+from large_graphs import tiny_memory
 from onnx import TensorProto, helper, numpy_helper
+from small_networks import NETWORKS, SMALL
 
 from onnxhw import InferenceSession, program_verifier
 from onnxhw.cli.common.selftest_network import network
@@ -18,13 +20,17 @@ from onnxhw.driver import artifact
 from onnxhw.emu import run
 from onnxhw.errors import InternalError, OnnxhwError, UsageError
 from onnxhw.fixed import Scale
+from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Graph, Port, Tensor
 from onnxhw.ir.parts import GoldenPart, HostPart, ValueInfo
 from onnxhw.ir.steps import apply
 from onnxhw.isa.instructions import VectorOp
+from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import timeline
+from onnxhw.isa.units import Unit
 from onnxhw.program import container
-from onnxhw.program.model import DeviceProgram, Layer
+from onnxhw.program.layout import Place
+from onnxhw.program.model import DeviceProgram, Layer, TensorPart
 from onnxhw.program.parts import Program
 from onnxhw.program.schema import message
 from onnxhw.runtime import loading
@@ -127,6 +133,59 @@ def test_a_wrong_program_is_refused_as_the_files_fault(program: DeviceProgram, t
         with pytest.raises(UsageError, match=r"program\.ohw: no valid program") as caught:
             load(path)
         assert caught.value.code == "E2460"
+
+
+@pytest.fixture(scope="module")
+def in_segments() -> DeviceProgram:
+    return compiled(NETWORKS["residual"](), SMALL)
+
+
+def move(program: DeviceProgram, **fields: int) -> DeviceProgram:
+    """With other fields in a move that brings weights; the cycles are not the point."""
+    moves = list(program.code[Unit.MOVE])
+    index = next(n for n, each in enumerate(moves) if each.space == Space.WEIGHT)  # type: ignore[attr-defined]
+    moves[index] = moves[index].but(**fields)
+    return dataclasses.replace(program, code={**program.code, Unit.MOVE: moves})
+
+
+def piece(program: DeviceProgram, port: Port, **fields: Any) -> DeviceProgram:
+    """With another first piece of an input or output in external memory."""
+    first, *others = program.tensors[port.tensor].external
+    return entry(program, port.tensor, external=(dataclasses.replace(first, **fields), *others))
+
+
+WRONG_IN_SEGMENTS = {
+    "cycles": lambda p: dataclasses.replace(p, cycles=p.cycles - 1),
+    "an image without room": lambda p: dataclasses.replace(
+        p, config=tiny_memory(rows=2), external=np.zeros(1 << 12, np.uint32)
+    ),
+    "a move beyond its memory": lambda p: move(p, chip=SMALL.weight_depth),
+    "a move to nowhere": lambda p: move(p, space=int(Space.CONTROL)),
+    "weights that are stored": lambda p: move(p, store=1),
+    "a move of gigabytes": lambda p: move(p, block_n=4095, run_n=4095, word_n=16383),
+    "a move beyond external memory": lambda p: move(p, external=(1 << 24) - 1),
+    "a piece beyond external memory": lambda p: piece(p, p.outputs[0], place=Place(1 << 24, 1, 1, (1, 4, 1, 1))),
+    "a box beyond its tensor": lambda p: piece(p, p.inputs[0], box=Box((0, 99), (0, 1), (0, 1))),
+    "an output in pieces": lambda p: piece(p, p.outputs[0], box=Box((0, 1), (0, 1), (0, 1))),
+    "a part of another shape": lambda p: entry(
+        p, next(e.name for e in p.tensors.values() if e.part), part=TensorPart("x", Box((0, 1), (0, 1), (0, 1)))
+    ),
+    "a program of the chip with pieces": lambda p: dataclasses.replace(p, code={**p.code, Unit.MOVE: []}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG_IN_SEGMENTS)
+def test_a_wrong_program_in_segments_is_refused(in_segments: DeviceProgram, tmp_path: Path, what: str) -> None:
+    path = tmp_path / "program.ohw"
+    path.write_bytes(container.dumps(Program.of(WRONG_IN_SEGMENTS[what](in_segments))))
+    with pytest.raises(UsageError) as caught:
+        loading.load(path)
+    assert caught.value.code in ("E2460", "E2121")
+
+
+def test_a_right_program_in_segments_is_taken(in_segments: DeviceProgram, tmp_path: Path) -> None:
+    container.save(Program.of(in_segments), tmp_path / "p.ohw")
+    assert loading.load(tmp_path / "p.ohw").only().cycles == in_segments.cycles
 
 
 def test_a_tensor_of_any_size_is_proved_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

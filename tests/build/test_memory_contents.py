@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from small_networks import NETWORKS, SMALL
 
-from onnxhw.build.memory_contents import images
+from onnxhw.build.memory_contents import images, require_block_rams
+from onnxhw.compiler import compile_graph
 from onnxhw.config import PRESETS
-from onnxhw.errors import InternalError
+from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import Array, Load, Vector
 from onnxhw.program.model import DeviceProgram
 
@@ -51,3 +53,10 @@ def test_every_memory_gets_its_contents(program):
 def test_a_design_without_a_needed_memory_is_refused(program):
     with pytest.raises(InternalError, match="no memory for weights"):
         images(program, [name for name in NAMES if "load.memory.all" not in name])
+
+
+def test_a_network_larger_than_the_chip_does_not_stand_alone() -> None:
+    """Nothing fills external memory at power-up."""
+    program = compile_graph(NETWORKS["residual"](), SMALL)
+    with pytest.raises(UsageError, match=r"E2333 .*image of external memory"):
+        require_block_rams(program)

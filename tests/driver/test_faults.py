@@ -1,15 +1,14 @@
 """A small fault campaign; and one against a device that is broken on purpose, which must show."""
 
 import pytest
-from faults import Campaign, Fault
+from faults import Campaign, Fault, compiled, linked
 
-from onnxhw.config import preset
 from onnxhw.driver import device_model
 
 
 @pytest.fixture(scope="module")
 def campaign():
-    return Campaign(preset("mini"))
+    return Campaign(compiled())
 
 
 @pytest.mark.parametrize(
@@ -33,6 +32,21 @@ def test_no_fault_goes_undetected(campaign, fault):
     assert (figures.undetected, figures.wrong, figures.hangs) == (0, 0, 0)
     assert figures.detected > 0 or not fault.rate
     assert max(figures.recovery) < 0.1, "the next session begins within a tenth of a second of line time"
+
+
+@pytest.fixture(scope="module")
+def of_linked():
+    return Campaign(linked())
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault("host killed", 0, 6), Fault("flip 1e-4", 1e-4, 30), Fault("burst 1e-3", 1e-3, 20)]
+)
+def test_no_fault_goes_undetected_with_an_image_of_external_memory(of_linked, fault):
+    figures = of_linked.run(fault, of_linked.emulated(), seed=1)
+    assert figures.injected >= fault.faults
+    assert (figures.undetected, figures.wrong, figures.hangs) == (0, 0, 0)
+    assert max(figures.recovery) < 0.1
 
 
 def test_the_campaign_sees_a_device_that_takes_damaged_frames(campaign, monkeypatch):

@@ -16,11 +16,15 @@ from amaranth.lib import wiring
 
 from onnxhw.build import tools
 from onnxhw.devices import find_family
-from onnxhw.devices.ecp5 import mapping
+from onnxhw.devices.ecp5 import mapping as ecp5
+from onnxhw.devices.gowin import mapping as gowin
 from onnxhw.rtl.cells import Primitives
 
-MAPPINGS = {"ecp5": (["synth_ecp5 -top {top}", mapping.SCRIPT], {mapping.FILE: mapping.text()})}
-"""By family: Yosys' commands from a design to its netlist, the same as for a bitstream, and their files."""
+MAPPINGS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "ecp5": (["synth_ecp5 -top {top}", ecp5.SCRIPT], {ecp5.FILE: ecp5.text()}),
+    "gowin": ([f"{gowin.SYNTHESIS} -noiopads"], {}),
+}
+"""By family: Yosys' commands from a design to its netlist, as for a bitstream but for pads, and their files."""
 CELLS = Path(__file__).with_name("cells")
 VECTORS = 1 << 17
 """Most steps of one simulation."""

@@ -13,6 +13,7 @@ from netlist_program import compile_core, run_program
 
 from onnxhw import golden
 from onnxhw.config import HwConfig
+from onnxhw.devices.gowin.estimate import multipliers
 from onnxhw.emu import Emulator
 from onnxhw.ir.graph import Add, Conv, Graph, MatMul, MaxPool, Port, Table, Tensor
 from onnxhw.rtl.core import Core
@@ -65,14 +66,24 @@ def network(rng: np.random.Generator) -> Graph:
     return Graph("net", {t.name: t for t in tensors}, ops, [port["x"]], [port["y"]])
 
 
-@pytest.fixture(scope="module", params=[CONFIG, FAST], ids=lambda config: config.name)
-def config(request):
-    return request.param
+BUILDS = [("ecp5", CONFIG), ("ecp5", FAST), ("gowin", CONFIG)]
+
+
+@pytest.fixture(scope="module", params=BUILDS, ids=lambda build: f"{build[1].name} {build[0]}")
+def built(request, icarus):
+    """A configuration and its netlist."""
+    family, config = request.param
+    return config, compile_core(synthesize_netlist(Core(config), family=family))
 
 
 @pytest.fixture(scope="module")
-def core(icarus, config):
-    return compile_core(synthesize_netlist(Core(config)))
+def config(built):
+    return built[0]
+
+
+@pytest.fixture(scope="module")
+def core(built):
+    return built[1]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +93,8 @@ def graph():
 
 def test_the_netlist_is_made_of_the_cells_that_were_asked_for(core, config):
     array = {"netlist": 1 * 2, "fast": 2 * (2 + 1) - 3}[config.name]
-    assert core.netlist.dsps == array + config.lanes * config.requant_dsps
+    wanted = {"ecp5": array + config.lanes * config.requant_dsps, "gowin": multipliers(config)}
+    assert core.netlist.dsps == wanted[core.netlist.family]
     assert "$mul" not in core.netlist.cells
 
 

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from heuristics import Net
+from small_networks import SMALL
 
+from onnxhw.compiler import compile_graph
 from onnxhw.config import FORMAT, PRESETS
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import UNITS
@@ -36,6 +39,15 @@ def test_round_trip(program, tmp_path: Path) -> None:
     again = load(tmp_path / "program.ohw", program.config)
     assert_same(again.only(), program)
     assert dumps(again) == whole(program) == (tmp_path / "program.ohw").read_bytes()
+
+
+def test_a_program_in_segments(tmp_path: Path) -> None:
+    """Its image, the pieces of its inputs, packed and not, and the boxes of parts."""
+    net = Net(1, 16)
+    program = compile_graph(net.graph("packed", net.conv(net.conv("x", 12), 12)), SMALL)
+    assert any(piece.storage for entry in program.tensors.values() for piece in entry.external)
+    save(Program.of(program), tmp_path / "program.ohw")
+    assert_same(load(tmp_path / "program.ohw").only(), program)
 
 
 def test_a_wrong_checksum_is_refused(program) -> None:
@@ -75,7 +87,7 @@ def test_every_truncation_is_refused(program) -> None:
         assert caught.value.code in ("E2120", "E2121", "E2122")
 
 
-@pytest.mark.parametrize("tail", [b"\0", b"\x10\x06", b"\x22\x00", b"\x2a\x01x"])
+@pytest.mark.parametrize("tail", [b"\0", b"\x10\x07", b"\x22\x00", b"\x2a\x01x"])
 def test_bytes_that_do_not_belong_are_refused(program, tail: bytes) -> None:
     """Also fields that a protobuf reader would skip or merge without a word."""
     with pytest.raises(UsageError, match="damaged program file") as caught:
@@ -111,7 +123,7 @@ def payload(program: DeviceProgram) -> bytes:
 
 
 def test_other_versions_are_refused_by_name(program) -> None:
-    with pytest.raises(UsageError, match="program format 1; this release reads format 6") as caught:
+    with pytest.raises(UsageError, match="program format 1; this release reads format 7") as caught:
         loads(outer(payload(program), 1))
     assert caught.value.code == "E2122"
     assert_same(loads(outer(payload(program))).only(), program)

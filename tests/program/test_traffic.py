@@ -12,7 +12,7 @@ from onnxhw.driver.device_model import PORTION, DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import MAX_WORDS, Info
-from onnxhw.program.traffic import Rates, frames_bytes, load_bytes, traffic_of
+from onnxhw.program.traffic import Rates, core_bytes, frames_bytes, image_bytes, load_bytes, traffic_of
 
 BAUD, CLOCK = 3_000_000, 50_000_000
 
@@ -49,3 +49,24 @@ def test_bytes_of_an_inference_and_of_loading(digits_graph, unaligned: int) -> N
     waited, predicted = 1e3 * (line.seconds() - start), rates.line_ms(counted.alone)
     # On the simulated clock, whose core takes no time, and on which the host hears of answers in portions.
     assert predicted <= waited <= predicted + rates.line_ms(PORTION)
+
+
+def test_bytes_of_a_linked_program() -> None:
+    """Its image has a COMMIT of its own; inputs and outputs travel as whole words of external memory."""
+    from linked_program import LINKED, program, sample
+
+    one = program()
+    line = DeviceModel(Info.of(LINKED, clock_hz=CLOCK, baud=BAUD), EmulatedCore(LINKED))
+    client = Client(SimulationTransport(line, BAUD))
+    assert (client.to_load(one), load_bytes(one)) == (load_bytes(one), image_bytes(one) + core_bytes(one))
+    before = client.counters.sent
+    client.load(one)
+    frames = load_bytes(one) // (4 * MAX_WORDS) + 20
+    assert load_bytes(one) <= client.counters.sent - before <= load_bytes(one) + 2 * frames
+    inputs = {name: np.zeros_like(values) for name, values in sample(0).items()}
+    client.run(inputs)
+    before, received = client.counters.sent, client.counters.received
+    client.run(inputs)
+    counted = traffic_of(one)
+    assert client.counters.sent - before == counted.sent
+    assert counted.received <= client.counters.received - received <= counted.received + 4, "long answers without zeros"

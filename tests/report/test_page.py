@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from onnxhw.isa.microcode import pack
+from onnxhw.isa.units import Unit
 from onnxhw.program.input_regions import latency
 from onnxhw.report import svg
 from onnxhw.report.memory import lives, usage
@@ -198,3 +199,16 @@ def test_the_drawings_can_be_zoomed(program):
         assert f'data-for="{drawing}"' in text
         assert '<g class="axis"' in frame
     assert "<script>" in text
+
+
+def test_bars_of_thousands_of_instructions_are_joined(program):
+    """None is left out: the bars of a layer cover the same cycles."""
+    found = profile(program)
+    every = svg._bars(program, found, Unit.VECTOR)
+    assert svg._joined(every, -found.cycles) == every
+    joined = svg._joined(every, found.cycles)
+    assert sum(bar.count for bar in joined) == len(every) == 4
+    assert [bar.layer for bar in joined] == list(dict.fromkeys(bar.layer for bar in every))
+    for bar in joined:
+        mine = [one for one in every if one.layer == bar.layer]
+        assert (bar.start, bar.end) == (mine[0].start, max(one.end for one in mine))

@@ -24,9 +24,10 @@ DONE = 0xFFFF
 class MemoryCore(wiring.Component):
     """The host port of `Core` before plain memories of `SPAN` words; a run lasts `run_cycles` cycles.
 
-    `wild` tells that an address beyond them, or a memory during a run but for EXTERNAL and ACT in time, was written, or
-    a word before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE is not 0
-    and `free` is set; words wait while `bank_used`, and `stop` ends a run.
+    `wild` tells that an address beyond them, or a memory during a run but for external memory and ACT in time, was
+    written, or a word before another had landed; `runs` counts the runs. A run has done with its inputs once INPUT_FREE
+    is not 0 and `free` is set; words wait while `bank_used`, and `stop` ends a run. One with moves that the host ends
+    is `stopped`.
     """
 
     latency = 5
@@ -51,6 +52,7 @@ class MemoryCore(wiring.Component):
                 "input_busy": Out(1),
                 "input_over": Out(1, init=1),
                 "stop": In(1),
+                "stopped": Out(1),
                 "free": In(1, init=1),
                 "bank_used": In(1),
                 "wild": Out(1),
@@ -78,6 +80,10 @@ class MemoryCore(wiring.Component):
         with m.If(self.host_we & (self.host_space == Space.CONTROL) & (self.host_addr == Control.INPUT_FREE)):
             m.d.sync += free_from.eq(self.host_wdata)
         m.d.comb += self.input_free.eq(self.running & self.free & (free_from != 0))
+        moves = Signal(32)
+        with m.If(self.host_we & (self.host_space == Space.CONTROL) & (self.host_addr == Control.MOVE_COUNT)):
+            m.d.sync += moves.eq(self.host_wdata)
+        m.d.sync += self.stopped.eq(self.host_we & run & ~self.host_wdata[0] & self.running & (moves != 0))
         # A write that a used bank holds back is in the way of the next one; it shows four cycles after `host_we`.
         fresh = self.host_we & (self.host_space == Space.ACT)
         for _ in range(2):
@@ -89,7 +95,8 @@ class MemoryCore(wiring.Component):
         with m.If(self.host_we):
             m.d.sync += self.writes.eq(self.writes + 1)
             in_time = ((self.host_space == Space.ACT) | (self.host_space == Space.INPUT)) & self.input_free
-            any_time = (self.host_space == Space.CONTROL) | (self.host_space == Space.EXTERNAL)
+            external = (self.host_space == Space.EXTERNAL) | (self.host_space == Space.EXTERNAL_INPUT)
+            any_time = (self.host_space == Space.CONTROL) | external
             outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
             with m.If(outside | (self.running & ~any_time & ~in_time)):
                 m.d.sync += self.wild.eq(1)
@@ -233,6 +240,8 @@ class LoaderBench(wiring.Component):
         m.d.comb += [loader.host_rdata.eq(core.host_rdata), loader.host_rvalid.eq(core.host_rvalid)]
         m.d.comb += [loader.running.eq(core.running), loader.input_free.eq(core.input_free)]
         m.d.comb += loader.host_waiting.eq(core.host_waiting)
+        if hasattr(loader, "stopped"):
+            m.d.comb += loader.stopped.eq(core.stopped)
         m.d.comb += [loader.input_busy.eq(core.input_busy), loader.input_over.eq(core.input_over)]
         with m.If(loader.bad_frame):
             m.d.sync += self.bad_frames.eq(self.bad_frames + 1)

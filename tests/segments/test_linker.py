@@ -9,11 +9,12 @@ from small_networks import NETWORKS, SMALL
 from onnxhw import golden
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
-from onnxhw.engines.cxxrtl.core_with_memory import CoreWithMemoryModel, core_with_memory_library
+from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Array8, Graph
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
+from onnxhw.sched import check
 from onnxhw.segments import PartCycles, Plan, link, make_plan, part_name
 
 TIGHT = replace(SMALL, name="tight", load_ucode=96, array_ucode=224, vector_ucode=288, move_ucode=512)
@@ -50,6 +51,7 @@ def test_every_tensor_of_two_runs(name: str, config: HwConfig) -> None:
     graph = NETWORKS[name]()
     plan, program = linked(graph, config)
     assert len(program.code[Unit.MOVE]) > len(plan.segments)
+    assert check(program).cycles == program.cycles
     emulator = Emulator(program)
     assert [differences(graph, plan, emulator, seed) for seed in (0, 1)] == [[], []]
 
@@ -65,14 +67,13 @@ def test_moves_bring_microcode_and_give_the_first_back() -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("config", [SMALL, TIGHT], ids=lambda config: config.name)
 def test_the_rtl_takes_the_cycles_and_gives_the_results(config: HwConfig) -> None:
-    with CoreWithMemoryModel(core_with_memory_library(config).path, config) as model:
+    with CxxrtlEngine(config) as engine:
         for make in NETWORKS.values():
             graph = make()
             _, program = linked(graph, config)
-            model.load(program)
             for seed in (0, 1):
                 inputs = sample(graph, seed)
-                made, wanted = model.run_program(program, inputs), golden.run(graph, inputs)
+                made, wanted = engine.run(program, inputs), golden.run(graph, inputs)
                 assert made.cycles == program.cycles
                 assert all(np.array_equal(values, wanted[name]) for name, values in made.outputs.items())
 

@@ -34,8 +34,14 @@ def places(config: HwConfig) -> dict[str, str]:
 
 def require_block_rams(program: DeviceProgram) -> None:
     """`UsageError` E2333 if the program has weights (`rtl.blocks.tail`) or microcode in lookup tables, which no image
-    replaces."""
+    replaces, or brings them from external memory, which nothing fills at power-up."""
     config = program.config
+    if program.in_segments:
+        raise UsageError(
+            "E2333",
+            f"--standalone: the network is larger than {config.name} and needs its image of external memory",
+            hint="without --standalone a host loads the program",
+        )
     depth = config.weight_depth - tail(config)
     if len(program.weights) > depth:
         raise UsageError(

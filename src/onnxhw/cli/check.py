@@ -62,15 +62,16 @@ def command(
     from ..compiler import place
     from ..compiler.capacity import QUICK, fit
     from ..compiler.cost import all_waiting, of_fit
+    from ..compiler.segmented import SegmentedGraphs
     from ..errors import DoesNotFitError
     from ..partition import refuse
     from .common.pipeline import target
 
     chosen = target(board, preset)
-    rates = chosen.rates()
+    rates, segmented = chosen.rates(), SegmentedGraphs(chosen.config)
 
     def attempt(partitioned: "PartitionedModel") -> "Fit":
-        found = fit([part.graph for part in partitioned.hardware], chosen.config)
+        found = fit([part.graph for part in partitioned.hardware], chosen.config, segmented=segmented)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
         return found
@@ -101,11 +102,11 @@ def command(
         "compiles": bool(partitioned.hardware) and not partitioned.refused and too_large is None,
         "hardware_share": _share(partitioned),
         "nodes": partitioned.counts(),
-        "parts": _parts(partitioned, taken),
+        "parts": _parts(partitioned, taken, found),
         "unpacked": _unpacked(partitioned, chosen.config),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
         "unused_memory": chosen.board.unused_memory,
-        "fit": {name: value for name, value in asdict(found).items() if name != "parts"},
+        "fit": {name: value for name, value in asdict(found).items() if name not in ("parts", "forecasts")},
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
         "placement": [dict(vars(row)) for row in partitioned.placement],
     }
@@ -137,12 +138,13 @@ def _unpacked(partitioned: "PartitionedModel", config: "HwConfig") -> list[dict[
     return [{"input": name, "reason": reason} for name, reason in found]
 
 
-def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[str, Any]]:
-    """A record of each part; of those on the hardware also what an inference takes there and on the host, in ms."""
+def _parts(partitioned: "PartitionedModel", costs: "list[Cost]", fit: "Fit") -> list[dict[str, Any]]:
+    """A record of each part; of those on the hardware also what an inference takes there and on the host, in ms, and
+    what is larger than the chip."""
     from ..ir.parts import HardwarePart, HostPart
 
     found: list[dict[str, Any]] = []
-    left = iter(costs)
+    left, forecasts = iter(costs), iter(fit.forecasts)
     for part in partitioned.parts:
         if isinstance(part, HostPart):
             found.append({"where": "host", "nodes": len(part.nodes)})
@@ -156,7 +158,12 @@ def _parts(partitioned: "PartitionedModel", costs: "list[Cost]") -> list[dict[st
             "line_ms": round(cost.line, 4), "load_ms": round(cost.load, 4), "core_ms": round(cost.core, 4),
             "host_ms": round(cost.host, 4),
         }  # fmt: skip
-        found.append({"where": "hardware", **record, **times})
+        forecast = next(forecasts, None)
+        sizes = {} if forecast is None else {
+            "segments": forecast.segments, "external_bytes": forecast.external_bytes,
+            "moved_bytes": forecast.moved_bytes,
+        }  # fmt: skip
+        found.append({"where": "hardware", **record, **times, **sizes})
     return found
 
 
@@ -193,7 +200,7 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
             output.line(f"  {error.what}")
             output.line(f"  hint: {error.hint}")
         return
-    least = "" if fit["exact"] else "at most " if fit["at_most"] else "at least "
+    least = "" if fit["exact"] else "at most " if fit["at_most"] else "about " if fit["about"] else "at least "
     output.line(f"on {record['board']}, preset {record['preset']}: {least}{fit['cycles']:,} cycles, "
                 f"{fit['macs_nominal']:,} multiply-accumulates, weights {fit['weight_bytes']:,} of "
                 f"{fit['weight_bytes_available']:,} bytes, largest tensor {fit['activation_bytes']:,} of "
@@ -203,6 +210,10 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
                     "from the chip's own memories only")  # fmt: skip
     for one in record["unpacked"]:
         output.line(f"input {one['input']!r} is not packed: {one['reason']}")
+    if fit["segments"]:
+        output.line(f"larger than the chip: {fit['segments']:,} segments with {fit['external_bytes']:,} of "
+                    f"{fit['external_bytes_available']:,} bytes of external memory, of which {fit['moved_bytes']:,} "
+                    "bytes pass in a run")  # fmt: skip
     programs = sum(part["where"] == "hardware" for part in record["parts"])
     in_turn = f", as {programs} programs in turn" if programs > 1 else ""
     if record["hardware_share"] < HARDLY:

@@ -53,7 +53,7 @@ def command(
     from ..runtime.session import InferenceSession
     from .common import host_run, inference
     from .common.artifacts import read_directory
-    from .common.device import bar, open_device
+    from .common.device import announce_load, bar, open_device
     from .common.device_profile import device_profile
     from .common.inputs import file_inputs, refuse_mixing
 
@@ -70,6 +70,8 @@ def command(
     inputs = file_inputs(program.inputs, source, count, preprocess_of(directory))
     refuse_mixing(program.batch, inputs.count, directory)
     with open_device(output, device, baud, timeout_scale, program.config, likely) as opened:
+        for part in program.programs[:1]:
+            announce_load(output, opened, part)
         with bar(output, f"load {program.name}") as progress, inference.BusierDirection(opened) as loading:
             for part in program.programs[:1]:
                 opened.load(part, design=design, progress=progress)

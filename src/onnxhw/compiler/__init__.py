@@ -2,6 +2,7 @@
 
 compile     the program of a model                                  (compilation.py)
 place       a model placed so that what is on the hardware fits it  (placement.py, split.py, reasons.py)
+SegmentedGraphs  parts that are larger than the chip, with external memory  (segmented.py)
 fit         what hardware parts need, and what a configuration has  (capacity.py)
 Cost        what line, core and host take                           (cost.py)
 """

@@ -9,11 +9,15 @@ answer is what must hold for every schedule:
     activations  >= the bytes of the largest tensor
 
 each the least that a rewrite of the graph (`onnxhw.passes`) leaves of it.
+
+With external memory, parts that are larger than the chip are planned (`segmented`), and what they take is a forecast.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, prod
+from typing import Any
 
 from ..board import boards
 from ..config import PRESETS, WINDOW, HwConfig
@@ -23,6 +27,8 @@ from ..isa.input_port import PASSAGE
 from ..passes.variants import variants
 from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
+from ..program.variant import Variant
+from .segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
 
 QUICK = 64
 """Most operations that are scheduled: an initial schedule takes about 0.02 s for each (0.57 s for the 29 of VWW)."""
@@ -42,8 +48,9 @@ class Fit:
     """What the hardware parts need together; each runs alone, so memory is that of the largest.
 
     `cycles`: of one inference from the acceptance of the last input on; of these, `run_cycles` are those of the runs.
-    `exact`: they were scheduled; else bounds, from below, or with `at_most` from above. `fits` is None where the bounds
-    leave it open. `code` and `reason` say what does not fit.
+    `exact`: they were scheduled; else bounds, from below, or with `at_most` from above; or with `about` within some
+    20 %, of which `segments`, `external_bytes` and `moved_bytes` tell what is not on the chip alone (`Forecast`).
+    `fits` is None where the bounds leave it open. `code` and `reason` say what does not fit.
     """
 
     operations: int
@@ -60,16 +67,27 @@ class Fit:
     code: str = ""
     reason: str = ""
     hint: str = ""
+    about: bool = False
+    segments: int = 0
+    external_bytes: int = 0
+    external_bytes_available: int = 0
+    moved_bytes: int = 0
+    forecasts: tuple[Forecast | None, ...] = ()
+    """Of each part what it takes in segments; None if it runs on the chip alone; empty if none is in segments."""
     parts: tuple[tuple[int, Traffic], ...] = ()
     """Of each part the cycles of its run, as exact as all of them, and what travels for an inference; none if it does
     not fit."""
 
 
-def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
-    """The fit of a model's hardware parts on a configuration, with the choice of `onnxhw.compiler.compile`.
+def fit(
+    graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK, segmented: SegmentedGraphs | None = None
+) -> Fit:
+    """The fit of a model's hardware parts on a configuration, with the choice of `onnxhw.compiler.compile`; `segmented`
+    keeps plans from one call to the next.
 
     `UnsupportedError` E43xx for operations that cannot be mapped, where they were looked at: in up to `quick`
-    operations, or in a part that is too large of up to `MAPPED`.
+    operations, or in a part that is too large of up to `MAPPED`. With external memory, errors as of
+    `SegmentedGraphs.forecast`.
     """
     operations = sum(len(graph.ops) for graph in graphs)
     options = [variants(graph, config) for graph in graphs]
@@ -84,10 +102,15 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         parts: Sequence[tuple[int, Traffic]] = (),
     ) -> Fit:  # fmt: skip
         return Fit(operations, macs, *cycles, exact, bool(fits) and not exact, weights, activations,
-                   config.weight_bytes, config.act_bytes, fits, code, reason, hint, tuple(parts))  # fmt: skip
+                   config.weight_bytes, config.act_bytes, fits, code, reason, hint, parts=tuple(parts),
+                   external_bytes_available=config.external.size if config.external else 0)  # fmt: skip
 
     least = sum(leasts) + PASSAGE * sum(bool(graph.inputs) for graph in graphs), sum(leasts)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
+    if config.external is not None:
+        planned = _with_external_memory(graphs, options, config, segmented or SegmentedGraphs(config))
+        if planned is not None:
+            return replace(found((0, 0), False, True), **planned)
     if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
@@ -117,6 +140,36 @@ def fit(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> Fit:
         return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
 
 
+def _with_external_memory(
+    graphs: Sequence[Graph], options: Sequence[Sequence[Sequence[Variant]]], config: HwConfig,
+    segmented: SegmentedGraphs,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Fields of `Fit` if a part is larger than the chip; None if none is."""
+    from .. import sched  # only here: it takes long to import
+
+    cycles, run, parts = 0, 0, list[tuple[int, Traffic]]()
+    forecasts: list[Forecast | None] = []
+    for graph, groups in zip(graphs, options, strict=True):
+        made = segmented.forecast(graph) if excess(graph, config) else on_chip_or_segmented(
+            partial(sched.initial_cycles, groups, config), partial(segmented.forecast, graph)
+        )  # fmt: skip
+        forecasts.append(made if isinstance(made, Forecast) else None)
+        total, own, moved = (
+            (made.cycles, made.cycles, plain_traffic(graph, config.word)) if isinstance(made, Forecast) else made
+        )
+        cycles, run = cycles + total, run + own
+        parts.append((own, moved))
+    there = [each for each in forecasts if each is not None]
+    if not there:
+        return None
+    return {
+        "cycles": cycles, "run_cycles": run, "at_most": False, "about": True, "parts": tuple(parts),
+        "forecasts": tuple(forecasts), "segments": sum(each.segments for each in there),
+        "external_bytes": max(each.external_bytes for each in there),
+        "moved_bytes": sum(each.moved_bytes for each in there),
+    }  # fmt: skip
+
+
 def scheduled(graphs: Sequence[Graph], config: HwConfig, quick: int = QUICK) -> bool:
     """Whether parts are so small that `fit` schedules them."""
     ops = [op for graph in graphs for op in graph.ops]
@@ -139,6 +192,15 @@ def excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
     most = sum(op.weight.size for op in graph.ops)  # equal channels count once: perhaps less
     weights = weight_bytes(graph) if most > config.weight_bytes else most
     return _excess(weights, largest_tensor(graph), config)
+
+
+def external_excess(graph: Graph, config: HwConfig) -> tuple[str, str] | None:
+    """Code and reason if external memory cannot have room for a part's weights and its largest tensor."""
+    assert config.external is not None
+    size, needed = config.external.size, weight_bytes(graph) + largest_tensor(graph)
+    if needed <= size:
+        return None
+    return "E5190", f"a part has {needed} bytes of weights and of its largest tensor, external memory has {size}"
 
 
 def _excess(weights: int, activations: int, config: HwConfig) -> tuple[str, str] | None:

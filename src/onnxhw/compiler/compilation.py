@@ -13,10 +13,11 @@ from ..passes.variants import variants
 from ..program.model import DeviceProgram
 from ..program.parts import Program
 from ..program.traffic import Rates
-from .capacity import larger
+from .capacity import excess, larger
 from .cost import Cost, Prefer, of_program
 from .placement import Placement, place
 from .reasons import causes, size_error
+from .segmented import SegmentedGraphs, on_chip_or_segmented
 
 
 def compile(
@@ -39,7 +40,8 @@ def compile(
 
     What `partition` places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
-    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.checker`.
+    (E5xxx) what is too large. What comes back has passed `onnxhw.sched.checker`. With external memory, what is larger
+    than the chip is one program in segments (`onnxhw.segments`).
     """
     if isinstance(source, Graph):
         return Program.of(compile_graph(source, config))
@@ -54,7 +56,7 @@ def compile_graph(graph: Graph, config: HwConfig) -> DeviceProgram:
     `UnsupportedError` (E4xxx) and `DoesNotFitError` (E5xxx) say what is in the way.
     """
     try:
-        return _schedule(graph, config)
+        return _schedule(graph, config, SegmentedGraphs(config))
     except UnsupportedError as error:
         refused = causes(error)
         if too_large := size_error([graph], refused, config):
@@ -74,9 +76,13 @@ def place_and_schedule(
 ) -> Placement[Program]:
     """As `compile`, with where its nodes run and what was moved to the host."""
 
+    segmented = SegmentedGraphs(config)
+
     def attempt(model: PartitionedModel) -> Program:
         refuse(model)
-        parts = [_schedule(part.graph, config) if isinstance(part, HardwarePart) else part for part in model.parts]
+        parts = [
+            _schedule(part.graph, config, segmented) if isinstance(part, HardwarePart) else part for part in model.parts
+        ]
         return Program(model.name, model.inputs, model.outputs, parts, model.batch)
 
     def costs(model: PartitionedModel, made: Program) -> list[Cost]:
@@ -88,12 +94,20 @@ def place_and_schedule(
     return place(source, config, attempt, limits=limits, shapes=shapes, exact_softmax=exact_softmax, costs=judge)
 
 
-def _schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
-    """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large."""
+def _schedule(graph: Graph, config: HwConfig, segmented: SegmentedGraphs) -> DeviceProgram:
+    """`sched.fastest` of the graph's variants, with the presets that may do in the hint of what is too large; where
+    there is external memory, a graph that is too large for the chip in segments."""
     from .. import sched  # only here: it takes long to import
 
-    try:
+    def on_chip() -> DeviceProgram:
         return sched.fastest(variants(graph, config), config)
+
+    if config.external is not None:
+        if excess(graph, config):
+            return segmented.program(graph)
+        return on_chip_or_segmented(on_chip, lambda: segmented.program(graph))
+    try:
+        return on_chip()
     except DoesNotFitError as error:
         hint = larger([graph], config, error.code)
         raise DoesNotFitError(error.code, error.what, where=error.where, hint=hint) from error

@@ -20,9 +20,9 @@ from ..partition import PartitionedModel, require_hardware
 from ..partition.pipeline import converted, parts_of
 from ..partition.stages import Constraints
 from ..passes.variants import variants
-from .capacity import excess, roomier, scheduled, weight_bytes
+from .capacity import excess, external_excess, roomier, scheduled, weight_bytes
 from .cost import Cost
-from .reasons import PREFER, Reasons, causes, size_error, too_much, too_slow, unmapped
+from .reasons import PREFER, Reasons, causes, no_part, size_error, too_much, too_slow, unmapped
 from .split import OperationRanges, groups
 
 T = TypeVar("T")
@@ -89,6 +89,8 @@ def place(
     that names none is raised. Where the model does not fit, so does a Softmax in integers, which takes several times
     as much memory as its input, and then operations whose tables are more than `config` has
     (`onnxhw.sched.over_table_limit`).
+    With external memory a part is as large as that is, and an operation of which no part fits the chip goes to the
+    host (`onnxhw.segments.NoPartError`).
     A part that is still too large is divided into parts that run in turn (`split`), and an operation that is
     too large alone goes to the host. Of a model of more operations than `scheduled` that is done by
     `capacity.excess` alone. `runnable` as in `onnxhw.partition.read`. With the `costs` of hardware parts, those that
@@ -113,7 +115,9 @@ def place(
             chosen.slow |= slow.keys()
         except DoesNotFitError as error:
             large = large or error
-            if not (chosen.move_to_host(too_much(model, error, config)) or chosen.shrink(model, error)):
+            if not (chosen.without_part(model, error)
+                    or chosen.move_to_host(too_much(model, error, config))
+                    or chosen.shrink(model, error)):  # fmt: skip
                 raise
         except UnsupportedError as error:
             if not chosen.move_to_host(unmapped(model, error)):
@@ -159,6 +163,12 @@ class _Attempt:
         self.constraints.to_host |= named
         return bool(named)
 
+    def without_part(self, model: PartitionedModel, error: DoesNotFitError) -> bool:
+        """Give the operation to the host of which no part fits the chip, if the error is about one."""
+        named = no_part(model, error)
+        self._too_large(named)
+        return bool(named)
+
     def shrink(self, model: PartitionedModel, error: DoesNotFitError) -> bool:
         """Divide the parts until none is seen to be too large, and at least once; False if there is no part.
 
@@ -199,8 +209,9 @@ class _Attempt:
 
     def _large(self, graphs: Sequence[Graph]) -> tuple[list[Graph], Excess]:
         """The parts without room, and what tells so: bounds, and if these tell of none the parts' initial schedules,
-        unless the model has more operations than are scheduled."""
-        ways: list[Excess] = [self._bounds] if self.bounded(graphs) else [self._bounds, self._initial]
+        unless the model has more operations than are scheduled, or there is external memory."""
+        bounds_only = self.config.external is not None or self.bounded(graphs)
+        ways: list[Excess] = [self._bounds] if bounds_only else [self._bounds, self._initial]
         for excess_of in ways:
             if large := [graph for graph in graphs if excess_of(graph)]:
                 break
@@ -208,7 +219,7 @@ class _Attempt:
 
     def _bounds(self, graph: Graph) -> DoesNotFitError | None:
         """What is too large of a part, if that is to be seen at once."""
-        found = excess(graph, self.config)
+        found = external_excess(graph, self.config) if self.config.external else excess(graph, self.config)
         return DoesNotFitError(*found) if found else None
 
     def _initial(self, graph: Graph) -> DoesNotFitError | None:

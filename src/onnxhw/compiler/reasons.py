@@ -6,6 +6,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..partition import PartitionedModel
+from ..segments import NoPartError
 from .capacity import excess, larger
 from .cost import Cost, ms_text, slower
 
@@ -44,6 +45,17 @@ def causes(error: UnsupportedError) -> tuple[UnsupportedError, ...]:
     from .. import sched
 
     return sched.causes(error)
+
+
+def no_part(model: PartitionedModel, error: DoesNotFitError) -> Reasons:
+    """The operations that go to the host because of one of them no part fits the chip: it alone, or all of its Softmax
+    in integers; empty if the error is another."""
+    if not isinstance(error, NoPartError):
+        return {}
+    ops = [op for part in model.hardware for op in part.graph.ops]
+    softmax = {*model.integer_softmax}.intersection(n for op in ops if op.name == error.operation for n in op.nodes)
+    reason = error.what, error.hint
+    return {op.output: reason for op in ops if op.name == error.operation or not softmax.isdisjoint(op.nodes)}
 
 
 def too_much(model: PartitionedModel, error: DoesNotFitError, config: HwConfig) -> Reasons:

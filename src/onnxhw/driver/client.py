@@ -12,11 +12,23 @@ from ..config import HwConfig
 from ..emu.emulator import check_inputs
 from ..errors import LinkError, UsageError
 from ..isa.instructions import UNITS
-from ..isa.link import COMMIT_WORDS, HEAD_WORDS, LOADED, REGISTERS, Command, Info, load_record
+from ..isa.link import (
+    COMMIT_WORDS,
+    HEAD_WORDS,
+    IMAGE,
+    LOADED,
+    REGISTERS,
+    Command,
+    Info,
+    Register,
+    load_record,
+)
 from ..isa.memory import Control, Space
+from ..isa.units import Unit
 from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 from ..program.result import Result
+from ..program.traffic import core_bytes, load_bytes
 from .framing import crc32c
 from .inferences import TOKENS, Inferences, Tensors, numbers, pieces, reads
 from .link import Counters, Link, Progress, Request
@@ -45,6 +57,8 @@ class Client(Closeable):
         self._info: Info | None = None
         self._program: DeviceProgram | None = None
         self._token = random.randrange(TOKENS)
+        self._proved: tuple[DeviceProgram, int] | None = None
+        """The program that the device is known to hold, in the session of that number in `counters`."""
         self._settled = 0
         """The session, by its number in `counters`, in which the device holds no inputs that a run has not taken."""
 
@@ -76,7 +90,8 @@ class Client(Closeable):
     def write(self, space: int, address: int, words: npt.ArrayLike) -> None:
         """Write 32-bit words from host-word `address` of a memory on.
 
-        Any but ACT and EXTERNAL belongs to the program: the device then holds none that could run until one is loaded.
+        Any but ACT belongs to the program: the device then holds none that could run until one is loaded. EXTERNAL
+        does so if there is an image that a program has brought.
         """
         self.link.perform(list(_writes(space, address, np.asarray(words))))
 
@@ -100,7 +115,7 @@ class Client(Closeable):
 
     def reset(self) -> None:
         """Stop a run and forget the program."""
-        self._program = None
+        self._program = self._proved = None
         self.link.perform([Request(Command.RESET, address=1)])
 
     # -- programs ------------------------------------------------------------------------------
@@ -121,22 +136,53 @@ class Client(Closeable):
         """Write a program into the device.
 
         The device first forgets the one it has, and runs none until the last command has told it the CRC of
-        what it has received: it never runs half of one.
+        what it has received: it never runs half of one. An image of external memory that is there already, complete,
+        is not sent again. `to_load` says beforehand how many bytes are sent.
         """
         self.check(program.config)
-        self._program = None
-        writes = list(_program_writes(program))
-        last = Request(Command.COMMIT, count=COMMIT_WORDS, payload=_bytes([_program_crc(writes), *_counts(program)]))
-        self.link.perform([Request(Command.RESET, address=1), *writes, last], progress)
+        self._program = self._proved = None
+        image = [] if self._has_image(program) else list(_image_writes(program))
+        first = [Request(Command.RESET, address=3 if image else 1), *image]
+        if image:
+            first.append(Request(Command.COMMIT, Space.EXTERNAL, count=1, payload=_bytes([_crc(image)])))
+        writes, counts = list(_program_writes(program)), _counts(program)
+        last = Request(Command.COMMIT, count=1 + len(counts), payload=_bytes([_crc(writes), *counts]))
+        self.link.perform([*first, *writes, last], progress)
         self._program, self._settled = program, self.counters.sessions
+        self._proved = program, self.counters.sessions
+
+    def to_load(self, program: DeviceProgram) -> int:
+        """Bytes that `load` would send, at their least (`program.traffic`): without an image that is there."""
+        self.check(program.config)
+        return core_bytes(program) if self._has_image(program) else load_bytes(program)
 
     def holds(self, program: DeviceProgram) -> bool:
         """Whether this program is loaded already, completely, by whatever session; `run` then needs no `load`."""
         self.check(program.config)
         flags, crc = self.read(REGISTERS, 0, 2).tolist()
         counts = self.read(Space.CONTROL, Control.LOAD_COUNT, COMMIT_WORDS - 1).tolist()
-        same = crc == _program_crc(list(_program_writes(program))) and counts == _counts(program)
-        return bool(flags & LOADED) and same
+        if program.config.external is not None:
+            counts.append(self.control(Control.MOVE_COUNT))
+        same = bool(flags & LOADED) and counts == _counts(program) and crc == _crc(list(_program_writes(program)))
+        found = same and (self._has_image(program) or not program.external.size)
+        if found:
+            self._proved = program, self.counters.sessions
+        return found
+
+    def _has_image(self, program: DeviceProgram) -> bool:
+        """Whether the device holds the image of external memory that the program has, completely."""
+        if not program.external.size:
+            return False
+        flags, _, crc = self.read(REGISTERS, 0, Register.IMAGE_CRC + 1).tolist()
+        return bool(flags & IMAGE) and crc == _crc(list(_image_writes(program)))
+
+    def _require_held(self, program: DeviceProgram) -> None:
+        """Refuse to write inputs into external memory where another program has its image, with E9121."""
+        known, session = self._proved or (None, 0)
+        if known is program and self.link.met and session == self.counters.sessions:
+            return
+        if not self.holds(program):
+            raise LinkError("E9121", "the device does not hold this program", hint="call load(program) first")
 
     def run(self, inputs: Tensors, program: DeviceProgram | None = None) -> Result:
         """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
@@ -167,15 +213,19 @@ class Client(Closeable):
         for inputs in batch:
             check_inputs(program, inputs, "E2151")
         run = Inferences(program, self.head().clock_hz, self._token + 1)
+        if run.external and batch:
+            self._require_held(program)
         self._token = (self._token + len(batch)) % TOKENS
         settled, self._settled = self.link.met and self._settled == self.counters.sessions, 0
         results: list[Result] = []
-        commands = [] if settled else [Request(Command.RESET)]
+        commands: list[Request] = [] if settled else [Request(Command.RESET)]
         asked: list[int] = []
         for number in range(len(batch)):
-            early = program.input_free != (0, 0)  # else the next inputs may lie where outputs do
-            commands += [run.start(number), *([] if early and number else run.load(batch[number]))]
-            if early and number + 1 < len(batch):
+            if run.early and number:
+                commands.append(run.start(number))
+            else:  # the next inputs may lie where outputs do
+                commands += run.begin(number, batch[number])
+            if run.early and number + 1 < len(batch):
                 commands += run.load(batch[number + 1])
             asked.append(len(commands))
             commands += run.fetch
@@ -204,14 +254,19 @@ def _program_writes(program: DeviceProgram) -> Iterator[Request]:
         yield from _writes(space, 0, image)
 
 
-def _program_crc(writes: list[Request]) -> int:
+def _image_writes(program: DeviceProgram) -> Iterator[Request]:
+    return _writes(Space.EXTERNAL, 0, program.external)
+
+
+def _crc(writes: list[Request]) -> int:
     return crc32c(b"".join(load_record(each.space, each.address, each.payload) for each in writes))
 
 
 def _counts(program: DeviceProgram) -> list[int]:
-    """Contents of Control.LOAD_COUNT .. INPUT_FREE."""
+    """Contents of Control.LOAD_COUNT .. INPUT_FREE, with external memory MOVE_COUNT, too."""
     array, vector = program.input_free
-    return [*(len(program.code.get(unit, ())) for unit in UNITS), program.cycles, array | vector << 16]
+    counts = [*(len(program.code.get(unit, ())) for unit in UNITS), program.cycles, array | vector << 16]
+    return counts if program.config.external is None else [*counts, len(program.code.get(Unit.MOVE, ()))]
 
 
 def _bytes(words: list[int]) -> bytes:

@@ -147,6 +147,11 @@ class Device(Closeable):
             self._program, self._graph, self._doubtful = program, interface_graph(program), False
         return program
 
+    def to_load(self, program: DeviceProgram) -> int:
+        """Bytes that `load` would send, at their least: 0 if the program is there."""
+        with self._line():
+            return 0 if self._client.holds(program) else self._client.to_load(program)
+
     def run(self, feeds: Mapping[str, npt.ArrayLike], program: DeviceProgram | None = None) -> dict[str, Array]:
         """The model's outputs by name from its inputs by name, quantized and dequantized as the model says.
 

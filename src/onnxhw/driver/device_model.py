@@ -15,6 +15,7 @@ from ..isa.link import (
     COMPLETE,
     CRC_BYTES,
     HEADER_BYTES,
+    IMAGE,
     LOADED,
     MAX_WORDS,
     RECENT,
@@ -22,15 +23,16 @@ from ..isa.link import (
     REPLY,
     SEND_WINDOW,
     VERSION,
+    WITH_EXTERNAL,
     WRITABLE,
     Command,
     Header,
     Info,
     Status,
+    commit_words,
     load_record,
 )
-from ..isa.memory import RUNNING, Control, Space
-from .emulated_core import DATA
+from ..isa.memory import RUNNING, WATCHDOG, Control, Space
 from .framing import Frame, cobs_decode, crc32c
 
 LONGEST_WORDS = 255
@@ -69,6 +71,9 @@ class DeviceModel:
         self.due = 0
         self.loaded = info.standalone
         self.load_crc = 0
+        self.image = False
+        """External memory holds a complete image, with `image_crc`."""
+        self.image_crc = 0
         self.token = 0
         self.armed = self.complete = False
         """A RUN waits for its inputs; they are complete, and no run has taken them."""
@@ -194,7 +199,7 @@ class DeviceModel:
         running = bool(int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & RUNNING)
         reads_act = command == Command.READ and header.space & 15 == Space.ACT
         to_input = command == Command.WRITE and header.space & 15 == Space.INPUT
-        writes_data = command == Command.WRITE and header.space & 15 in (*DATA, Space.INPUT)
+        writes_data = command == Command.WRITE and (to_input or self._is_data(header.space & 15))
         touches = reads_act or not (writes_data or command in (Command.READ, Command.RESET, Command.POLL))
         if to_input and header.address not in (0, self._following):
             return self._refuse(header, Status.BAD_COMMAND)
@@ -235,11 +240,12 @@ class DeviceModel:
             return False
         if command == Command.INFO:
             return header.kind < REPLY
-        more = (Space.EXTERNAL,) if self.info.external else ()
+        to_read, to_write = ((Space.EXTERNAL,), WITH_EXTERNAL) if self.info.external else ((), ())
+        of_image = self.info.external and space == Space.EXTERNAL
         known = {
-            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS, *more),
-            Command.WRITE: space in (*WRITABLE, *more) and count > 0,
-            Command.COMMIT: count == COMMIT_WORDS,
+            Command.READ: space in (Space.CONTROL, Space.ACT, REGISTERS, *to_read),
+            Command.WRITE: space in (*WRITABLE, *to_write) and count > 0,
+            Command.COMMIT: count == (1 if of_image else commit_words(self.info.external)),
         }
         return header.kind >> 4 == VERSION and command in set(Command) and known.get(Command(command), True)
 
@@ -248,9 +254,11 @@ class DeviceModel:
         if header.kind & 15 == Command.POLL:
             words = self.core.read(Space.CONTROL, Control.RUN, header.count)
         elif space == REGISTERS:
-            flags = self.loaded * LOADED | self.armed * ARMED | self.complete * COMPLETE
-            registers = (flags | self.dropped << 16, self.load_crc)
-            words = [registers[(header.address + at * step) % 2] for at in range(header.count)]
+            flags = self.loaded * LOADED | self.armed * ARMED | self.complete * COMPLETE | self.image * IMAGE
+            registers = [flags | self.dropped << 16, self.load_crc]
+            if self.info.external:
+                registers += [self.image_crc, 0]
+            words = [registers[(header.address + at * step) % len(registers)] for at in range(header.count)]
         else:
             words = self.core.read(space, header.address, header.count, step)
         return np.asarray(words, "<u4").tobytes()
@@ -263,22 +271,54 @@ class DeviceModel:
             self.core.write(space, header.address, words, 1 if space == Space.INPUT else step)
             if space == Space.INPUT:
                 self._input(header.address + len(words))
-            elif space not in DATA:
+            elif not self._is_data(space):
                 self.loaded = False
+                self.image &= space != Space.EXTERNAL
                 self._forget_inputs()
                 self.load_crc = crc32c(load_record(header.space, header.address, payload), self.load_crc)
         elif command == Command.COMMIT:
-            self.core.write(Space.CONTROL, Control.LOAD_COUNT, words[1:])
-            self.loaded = True
+            self._commit(header.space & 15, words)
         elif command == Command.RUN:
-            self.token, self.armed = header.address, not self.complete
-            if self.complete:
+            begins = self.complete or bool(self.info.external and header.count & 1)
+            self.token, self.armed = header.address, not begins
+            self.complete = False
+            if begins:
                 self._start()
         else:
             self._forget_inputs()
-            self.core.write(Space.CONTROL, Control.RUN, [0])
+            self._stop()
             if header.address & 1:
                 self.loaded, self.load_crc = False, 0
+            if self.info.external and header.address & 2:
+                self.loaded = self.image = False
+
+    def _is_data(self, space: int) -> bool:
+        """A WRITE there changes nothing of what the device holds: inputs, or there is a program without an image."""
+        known = (Space.ACT, Space.EXTERNAL_INPUT)
+        return space in known or (space == Space.EXTERNAL and self.loaded and not self.image)
+
+    def _commit(self, space: int, words: npt.NDArray[np.uint32]) -> None:
+        """The image of external memory is complete, or the program."""
+        if self.info.external and space == Space.EXTERNAL:
+            self.image, self.image_crc = True, self.load_crc
+            self.loaded, self.load_crc = False, 0
+            return
+        self.core.write(Space.CONTROL, Control.LOAD_COUNT, words[1:COMMIT_WORDS])
+        if self.info.external:
+            self.core.write(Space.CONTROL, Control.MOVE_COUNT, words[COMMIT_WORDS:])
+        self.loaded = True
+
+    def _stop(self) -> None:
+        """Abort a run; one with moves that is in progress leaves no program."""
+        before = int(self.core.read(Space.CONTROL, Control.RUN, 1)[0])
+        self.core.write(Space.CONTROL, Control.RUN, [0])
+        if before & RUNNING:
+            self._forget_changed()
+
+    def _forget_changed(self) -> None:
+        """A run was stopped: moves have changed the memories that hold the program."""
+        if self.info.external and int(self.core.read(Space.CONTROL, Control.MOVE_COUNT, 1)[0]):
+            self.loaded = False
 
     def _input(self, following: int) -> None:
         """Words of input up to that one have been written."""
@@ -290,6 +330,8 @@ class DeviceModel:
     def _start(self) -> None:
         self.armed = self.complete = False
         self.core.write(Space.CONTROL, Control.RUN, [1])
+        if int(self.core.read(Space.CONTROL, Control.RUN, 1)[0]) & WATCHDOG:
+            self._forget_changed()
 
     def _forget_inputs(self) -> None:
         self._following, self.armed, self.complete = 0, False, False

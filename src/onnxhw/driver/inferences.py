@@ -8,9 +8,11 @@ import numpy.typing as npt
 
 from ..errors import LinkError
 from ..isa.instructions import UNITS
-from ..isa.link import MAX_STEP, MAX_WORDS, RESULT_WORDS, Command
-from ..isa.memory import COUNTERS, ENDED, RUNNING, WATCHDOG, Control, Space
-from ..program.input_regions import input_stream
+from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, Command
+from ..isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, RUNNING, WATCHDOG, Control, Space
+from ..isa.units import Unit
+from ..program.external_tensors import external_inputs, external_span, external_tensor, external_words
+from ..program.input_regions import from_start, input_stream, latency
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.spans import Span, spans
@@ -23,49 +25,81 @@ Tensors = Mapping[str, npt.NDArray[np.int8]]
 class Inferences:
     """Inferences of a program on a device with a clock of `clock_hz`; that of number n has the token ``token + n``.
 
-    An inference is `start`, `load` and `fetch`: the run begins with the last word of input. The next one's `load` may
-    stand before `fetch`, and the device then performs it as soon as the run allows; its `start` then stands behind.
+    An inference is `begin` and `fetch`. With `early` the run begins with the last word of input, and the next one's
+    `load` may stand before `fetch`: the device then performs it as soon as the run allows, and its `start` stands
+    behind. Without, nothing proves that a run has done with its inputs: it ends first, and its outputs are read.
     """
 
     def __init__(self, program: DeviceProgram, clock_hz: int, token: int) -> None:
         self.program, self.token = program, token
-        self.wait = program.cycles / clock_hz
+        self.moves = bool(program.code.get(Unit.MOVE))
+        self.at_once = from_start(program)
+        """No input comes through the input port: a run begins when it is told to."""
+        self.wait = max(program.cycles, latency(program) if self.moves else 0) / clock_hz
         """Seconds of a run."""
-        wanted = [(port.tensor, span) for port in program.outputs for span in _spans(program, port.tensor)]
+        self.external = external_inputs(program)
+        self.early = program.input_free != (0, 0) and not self.external
+        names = [port.tensor for port in program.outputs]
+        wanted = [(n, span) for n in names if not program.tensors[n].external for span in _spans(program, n)]
         self.outputs = [
             (name, span, list(reads(Command.READ, Space.ACT, span.address, span.count, span.step)))
             for name, span in wanted
         ]
-        end = Request(Command.POLL, address=1, count=RESULT_WORDS, wait=self.wait)
-        self.fetch = [end, *(request for _, _, requests in self.outputs for request in requests)]
+        word = program.config.word
+        self.external_outputs = [
+            (name, list(reads(Command.READ, Space.EXTERNAL, *external_span(program.tensors[name], word))))
+            for name in names
+            if program.tensors[name].external
+        ]
+        words = MOVE_RESULT_WORDS if self.moves else RESULT_WORDS
+        end = Request(Command.POLL, address=1, count=words, wait=self.wait)
+        asked = [requests for _, _, requests in self.outputs] + [requests for _, requests in self.external_outputs]
+        self.fetch = [end, *(request for requests in asked for request in requests)]
         """Waits for the end of a run and reads its outputs."""
 
+    def begin(self, number: int, inputs: Tensors) -> list[Request]:
+        """The inputs of the run of that number, and the run."""
+        start, load = self.start(number), self.load(inputs)
+        return [*load, start] if self.at_once else [start, *load]
+
     def load(self, inputs: Tensors) -> list[Request]:
-        """Write the inputs, as soon as the run in progress has done with its own."""
+        """Write the inputs: those of activation memory as soon as the run in progress has done with its own, those of
+        external memory at once."""
+        found: list[Request] = []
+        for name in self.external:
+            for first, words in external_words(self.program.tensors[name], inputs[name], self.program.config.word):
+                found += pieces(Space.EXTERNAL_INPUT, first, words.astype("<u4").tobytes(), 1)
         data = input_stream(self.program, inputs).astype("<u4").tobytes()
-        return list(pieces(Space.INPUT, 0, data, 1, self.wait))
+        return [*found, *pieces(Space.INPUT, 0, data, 1, self.wait)]
 
     def start(self, number: int) -> Request:
         """Begin the run of that number as soon as its inputs are complete."""
-        return Request(Command.RUN, address=(self.token + number) % TOKENS)
+        return Request(Command.RUN, address=(self.token + number) % TOKENS, count=int(self.at_once))
 
     def result(self, number: int, answers: Sequence[Answer]) -> Result:
         """From the answers to `fetch`; `LinkError` E9108, E9109, E9110, E9123 as of `Client`."""
         state = numbers(answers[0].payload)
         self._check(state, answers[0].address, (self.token + number) % TOKENS)
         rest = iter(answers[1:])
-        shapes = {port.tensor: self.program.tensors[port.tensor].place.shape for port in self.program.outputs}
+        tensors, word = self.program.tensors, self.program.config.word
+        shapes = {name: tensors[name].place.shape for name, *_ in self.outputs}
         flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
         for name, span, requests in self.outputs:
             span.scatter(b"".join(next(rest).payload for _ in requests), flat[name])
         kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
-        outputs = {name: self.program.tensors[name].restore(values) for name, values in kept.items()}
-        counters = {register.name.lower(): state[register] for register in COUNTERS}
+        found = {name: tensors[name].restore(values) for name, values in kept.items()}
+        for name, requests in self.external_outputs:
+            words = np.frombuffer(b"".join(next(rest).payload for _ in requests), "<u4").astype(np.uint32)
+            found[name] = external_tensor(tensors[name], words, word)
+        outputs = {port.tensor: found[port.tensor] for port in self.program.outputs}
+        told = (*COUNTERS, *MOVE_COUNTERS) if self.moves else COUNTERS
+        counters = {register.name.lower(): state[register] for register in told}
         return Result(outputs, cycles=state[Control.CYCLES], counters=counters, latency=state[Control.LATENCY] or None)
 
     def _check(self, state: list[int], token: int, wanted: int) -> None:
         """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""
         program, status, cycles = self.program, state[Control.RUN], state[Control.CYCLES]
+        units = list(Unit) if self.moves else list(UNITS)
         if token != wanted:
             what = f"the device runs something else (token {token}, not {wanted})"
             raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
@@ -73,7 +107,7 @@ class Inferences:
             raise LinkError(
                 "E9108",
                 f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"({', '.join(UNITS)}): {[state[unit.registers.done] for unit in UNITS]}",
+                f"({', '.join(units)}): {[state[unit.registers.done] for unit in units]}",
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

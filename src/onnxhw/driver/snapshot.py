@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..isa.instructions import UNITS
-from ..isa.memory import COUNTERS, ENDED, RING_SIZE, RUNNING, WATCHDOG, Control
+from ..isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, RING_SIZE, RUNNING, WATCHDOG, Control
 from ..isa.units import Unit
 
 SNAPSHOT_WORDS = Control.RING + RING_SIZE
@@ -14,7 +13,7 @@ SNAPSHOT_WORDS = Control.RING + RING_SIZE
 class Snapshot:
     """One reading of the control registers.
 
-    `done` of `counts` instructions of each unit (in the order of `isa.UNITS`) are completed; `last` are the
+    `done` of `counts` instructions of each unit (in the order of `isa.units.Unit`) are completed; `last` are the
     instructions issued last, oldest first: unit and index. `token` is that of the last RUN.
     """
 
@@ -41,10 +40,10 @@ class Snapshot:
             ended=bool(status & ENDED),
             watchdog=bool(status & WATCHDOG),
             token=token,
-            counts=tuple(words[unit.registers.count] for unit in UNITS),
-            done=tuple(words[unit.registers.done] for unit in UNITS),
+            counts=tuple(words[unit.registers.count] for unit in Unit),
+            done=tuple(words[unit.registers.done] for unit in Unit),
             budget=words[Control.BUDGET],
             cycles=words[Control.CYCLES],
-            counters={register.name.lower(): words[register] for register in COUNTERS},
+            counters={register.name.lower(): words[register] for register in (*COUNTERS, *MOVE_COUNTERS)},
             last=tuple((names[word >> 28], word & 0xFFFF) for word in entries if word >> 28 in names),
         )

@@ -3,6 +3,7 @@
 from ..isa.instructions import UNITS, Array, Code, Depthwise, Ordered
 from ..isa.memory import Control
 from ..isa.timing import IssueRecord, Timeline, pixels, tiles
+from ..isa.units import Unit
 
 
 def counters(code: Code, timeline: Timeline) -> dict[str, int]:
@@ -10,10 +11,11 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
 
     An instruction that waits for other units counts from the cycle in which its unit could have taken
     it; array and depthwise unit are busy in each cycle that streams a pixel, the vector unit from the
-    issue of an instruction to its completion.
+    issue of an instruction to its completion. Counters of `move` are those of programs that have such instructions: it
+    is busy between issue and completion.
     """
     found: dict[Control, int] = {}
-    for unit in UNITS:
+    for unit in (*UNITS, Unit.MOVE) if code.get(Unit.MOVE) else UNITS:
         spans, registers = timeline.spans[unit], unit.registers
         found[registers.done] = len(spans)
         found[registers.stall_order] = _waited(spans)
@@ -21,7 +23,8 @@ def counters(code: Code, timeline: Timeline) -> dict[str, int]:
             found[registers.stall_weights] = sum(span.stalled for span in spans)
         if registers.busy is not None:
             streamed = sum(_busy(instruction) for instruction in code.get(unit, ()))
-            found[registers.busy] = streamed if unit.ports.streams else _occupied(spans)
+            under_way = sum(span.done - span.issue - 1 for span in spans) if unit is Unit.MOVE else _occupied(spans)
+            found[registers.busy] = streamed if unit.ports.streams else under_way
     return {register.name.lower(): found[register] for register in sorted(found)}
 
 

@@ -45,6 +45,16 @@ class Engine(Protocol):
     ) -> None: ...
 
 
+def require_able(name: str, program: DeviceProgram) -> None:
+    """`UsageError` E2404 if an engine cannot run a program, before it is prepared."""
+    if name == "cocotb" and program.in_segments:
+        raise UsageError(
+            "E2404",
+            f"{program.model} moves data from and to external memory, which the engine cocotb does not have",
+            hint="--engine cxxrtl simulates the core with its memory",
+        )
+
+
 def open(name: str, config: HwConfig, *, graph: Graph | None = None, progress: Progress | None = None) -> Engine:
     """The engine of that name for a configuration.
 

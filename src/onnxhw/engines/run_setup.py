@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..errors import MismatchError
+from ..isa.external_instructions import ring_units
 from ..isa.instructions import UNITS
 from ..isa.memory import WATCHDOG, Control, Space
+from ..isa.units import Unit
 from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 
@@ -17,11 +19,16 @@ def budget(program: DeviceProgram) -> int:
 
 
 def program_writes(program: DeviceProgram) -> Iterator[tuple[Space, int, Words]]:
-    """Space, host address and words of everything that a program brings along; the counts come first."""
+    """Space, host address and words of everything that a program brings along into the core; the counts come first. Of
+    microcode that is longer than its ring, moves bring the rest."""
     counts = [len(program.code.get(unit, ())) for unit in UNITS]
     yield Space.CONTROL, int(Control.LOAD_COUNT), np.array([*counts, budget(program)], np.uint32)
+    if program.config.external is not None:
+        yield Space.CONTROL, int(Control.MOVE_COUNT), np.array([len(program.code.get(Unit.MOVE, ()))], np.uint32)
+    rings = {unit.microcode: unit.ucode(program.config) for unit in ring_units(program.config)}
     for space, words in memories(program):
-        yield space, 0, words
+        if space is not Space.EXTERNAL:
+            yield space, 0, words[: rings.get(space, len(words))]
 
 
 def watchdog_error(program: DeviceProgram, status: int, cycles: int, counts: Sequence[int]) -> MismatchError:

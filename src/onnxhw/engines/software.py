@@ -10,7 +10,7 @@ from ..closeable import Closeable
 from ..emu.emulator import Emulator
 from ..ir.graph import Graph
 from ..program.model import DeviceProgram
-from ..program.result import Result
+from ..program.result import Result, values_of
 
 Tensors = Mapping[str, npt.NDArray[np.int8]]
 
@@ -30,7 +30,8 @@ class GoldenEngine(Closeable):
         """See `Engine.run`; `trace` gives the tensors that are in the program's tensor table too."""
         tensors = golden.run(self.graph, inputs)
         outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
-        shown = {name: tensors[name] for name in program.tensors if name in tensors} if trace else {}
+        table = program.tensors.items() if trace else ()
+        shown = {name: values for name, entry in table if (values := values_of(entry, tensors)) is not None}
         return Result(outputs, shown)
 
     def close(self) -> None:

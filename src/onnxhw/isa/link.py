@@ -43,6 +43,8 @@ SHORTEST = HEADER_BYTES + CRC_BYTES + 2
 """Bytes on the line of a frame without payload: the content, one byte of stuffing and the delimiter."""
 RESULT_WORDS = Control.LATENCY + 1
 """Control registers that describe a run: what POLL reads after an inference."""
+MOVE_RESULT_WORDS = Control.BUSY_MOVE + 1
+"""Those that describe a run with moves."""
 REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F
@@ -79,21 +81,26 @@ class Command(IntEnum):
     INFO = 1
     """Read words of the device's description (`Info.to_words`); answered at any time, in any version."""
     READ = 2
-    """Read words, `step` apart, of CONTROL, ACT, EXTERNAL or `REGISTERS`."""
+    """Read words, `step` apart, of CONTROL, ACT, `REGISTERS`, or EXTERNAL, where there is one."""
     WRITE = 3
-    """Write words, `step` apart, to a memory. To any but ACT, INPUT and EXTERNAL: the device holds no complete program
-    until COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs (`Control.INPUT_FREE`),
-    or has ended. To EXTERNAL, as a READ of it: at any time; during a run it waits for slots, 16 or 32 bytes after each
-    refresh, and costs the run no cycle. To INPUT: `address` is the word's place in the stream of all inputs, the next
-    one or 0, which begins anew."""
+    """Write words, `step` apart, to a memory. To any but ACT, INPUT, EXTERNAL and EXTERNAL_INPUT: the device holds no
+    complete program until COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs
+    (`Control.INPUT_FREE`), or has ended. To INPUT: `address` is the word's place in the stream of all inputs, the next
+    one or 0, which begins anew. To EXTERNAL or EXTERNAL_INPUT, as a READ of EXTERNAL: at any time; during a run it
+    waits for slots, 16 or 32 bytes after each refresh, and costs the run no cycle. To EXTERNAL of a device that holds
+    an image of external memory: both image and program are forgotten, and it is refused during a run."""
     RUN = 4
     """Start the program, if a complete one is loaded, as soon as its inputs are complete: at once, or when the last
-    word of INPUT is in its place. `address` is a token that POLL returns."""
+    word of INPUT is in its place. `address` is a token that POLL returns. With external memory `count` 1 starts it at
+    once: its inputs lie there."""
     RESET = 5
-    """Stop a run, and forget inputs and a RUN that waits for them. `address` 1: forget the program, too, and begin the
-    CRC of a new one."""
+    """Stop a run, and forget inputs and a RUN that waits for them. `address` bit 0: forget the program, too, and begin
+    the CRC of a new one; bit 1: forget the image of external memory, too. A run with moves that is stopped leaves no
+    program that could run, because moves change the memories that hold it."""
     COMMIT = 6
-    """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. INPUT_FREE."""
+    """The program is complete: CRC over what was written (`load_record`), then LOAD_COUNT .. INPUT_FREE, with external
+    memory MOVE_COUNT, too. `space` EXTERNAL: the image of external memory is complete; its CRC alone. The CRC of the
+    rest of the program begins behind it."""
     POLL = 7
     """Read control registers from RUN on; the reply's address is the token of the last RUN. `address` 1: not before a
     run that is in progress has ended."""
@@ -101,6 +108,11 @@ class Command(IntEnum):
 
 COMMIT_WORDS = 1 + len(UNITS) + 2
 """Payload of COMMIT: the CRC, a count for each unit, BUDGET and INPUT_FREE."""
+
+
+def commit_words(external: bool) -> int:
+    """The same of a device, which may have external memory: MOVE_COUNT, too."""
+    return COMMIT_WORDS + external
 
 
 class Status(IntEnum):
@@ -128,12 +140,16 @@ class Register(IntEnum):
 
     FLAGS = 0
     """Bit 0: a complete program is loaded; 1: a RUN waits for its inputs; 2: inputs are complete, and no run has taken
-    them. Bits 31..16: frames dropped since power-up, modulo 65,536."""
+    them; 3: there is a complete image of external memory. Bits 31..16: frames dropped since power-up, modulo 65,536."""
     LOAD_CRC = 1
-    """CRC-32C over the records of the words written since RESET: with the counts, it names the program."""
+    """CRC-32C over the records of the words written since RESET, or since the image's COMMIT: with the counts, and
+    IMAGE_CRC, it names the program."""
+    IMAGE_CRC = 2
+    """The same of the image of external memory, since its COMMIT. Of devices that have one, as IMAGE_CRC + 1, which is
+    0."""
 
 
-LOADED, ARMED, COMPLETE = 1, 2, 4
+LOADED, ARMED, COMPLETE, IMAGE = 1, 2, 4, 8
 """Bits of `Register.FLAGS`."""
 
 
@@ -171,11 +187,13 @@ def command_kind(command: Command) -> int:
     return command | VERSION << 4
 
 
-SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.EXTERNAL, Space.INPUT, Space.MOVE_UCODE))
-"""Spaces whose sizes are in the description, in the order of their numbers. MOVE_UCODE is not among them: programs with
-moves are not loaded over the link yet."""
+WITH_EXTERNAL = Space.EXTERNAL, Space.MOVE_UCODE, Space.EXTERNAL_INPUT
+"""Spaces that WRITE reaches of a device with external memory alone."""
+SIZED = tuple(space for space in Space if space not in (Space.CONTROL, Space.INPUT, *WITH_EXTERNAL))
+"""Spaces whose sizes are in the description, in the order of their numbers; what only external memory brings is told by
+the configuration."""
 WRITABLE = (*SIZED, Space.INPUT)
-"""Spaces that WRITE reaches."""
+"""Spaces that WRITE reaches of every device."""
 HEAD_WORDS = 11 + len(SIZED)
 """Words of the description before the configuration's text."""
 

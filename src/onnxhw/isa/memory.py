@@ -14,7 +14,8 @@ class Space(IntEnum):
     """Address spaces of the host port; 10 are the link's own registers.
 
     INPUT takes the words of the inputs' stream (`onnxhw.isa.input_port`), from address 0 on; INPUT_TABLE has its
-    regions. EXTERNAL and MOVE_UCODE are there if the configuration has external memory.
+    regions. EXTERNAL, MOVE_UCODE and EXTERNAL_INPUT are there if the configuration has external memory. The last is the
+    same memory as EXTERNAL: through it the host writes inputs, through EXTERNAL what belongs to a program.
     """
 
     CONTROL = 0
@@ -30,6 +31,7 @@ class Space(IntEnum):
     INPUT = 11
     INPUT_TABLE = 12
     MOVE_UCODE = 13
+    EXTERNAL_INPUT = 14
 
 
 PARAM_BITS = 64
@@ -74,7 +76,8 @@ class Control(IntEnum):
     """Read: cycles in which the vector unit had an instruction."""
     LATENCY = 21
     """Read: cycles from the acceptance of the last frame of input to the end of the run; 0 if a run was in progress
-    then. The link writes it, with anything, `ACCEPTED` cycles after a frame's CRC was found right."""
+    then. The link writes it, with anything, `ACCEPTED` cycles after a frame's CRC was found right. Of a run with moves
+    whose inputs did not come through INPUT: from its start, the external memory's start sequence included."""
     FINGERPRINT_LOW = 22
     """Read: fingerprint of the configuration, low half; FINGERPRINT_HIGH its high half."""
     FINGERPRINT_HIGH = 23
@@ -96,6 +99,8 @@ RUNNING, ENDED, WATCHDOG = 1, 2, 4
 """Bits of Control.RUN when read."""
 COUNTERS = tuple(register for register in Control if Control.LOAD_DONE <= register <= Control.BUSY_VECTOR)
 """Registers that describe a run, in the order of their addresses, which follow that of CYCLES."""
+MOVE_COUNTERS = Control.MOVE_DONE, Control.STALL_ORDER_MOVE, Control.BUSY_MOVE
+"""Those that a run with moves has besides."""
 RING_SIZE = 16
 ACCEPTED = 8
 """Cycles from a frame's CRC to the write of Control.LATENCY: the frame is judged meanwhile."""

@@ -26,6 +26,14 @@ STORED = 2
 """Cycles from a store's last column to its completion."""
 RUN_BEGINS = 2
 """Cycles from the end of the start's sequence to the run's cycle 0: `running` rises, and the units leave reset."""
+COUNTED = 1
+"""Those to the first one that the run counts, in which `running` has risen."""
+
+
+def started(config: HwConfig) -> int:
+    """Cycles from the one in which the start of a run with moves is asked for to the first that the run counts."""
+    assert config.external is not None
+    return config.external.start_wait + COUNTED
 
 
 def columns_per_word(config: HwConfig) -> int:

@@ -22,7 +22,7 @@ from .parts import Program
 from .records import pack, unpack
 from .schema import message
 
-FORMAT = 6
+FORMAT = 7
 """Version of the container and of the instruction encoding; a file of another version is refused."""
 MAGIC = "onnxhw program"
 BYTES = (1 << 31) - 1

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from ..isa.memory import host_stride
 from .layout import from_host, to_host
-from .model import Entry
+from .model import DeviceProgram, Entry
 from .storage import Array8
 
 Words = npt.NDArray[np.uint32]
@@ -21,6 +21,18 @@ def external_words(entry: Entry, values: Array8, word: int) -> Iterator[tuple[in
         if piece.storage is not None:
             mine = piece.storage.store(mine, entry.zero_point)  # type: ignore[union-attr]
         yield piece.place.base * stride, to_host(piece.place.pack(mine, word).reshape(-1, word), word)
+
+
+def written_words(entry: Entry, word: int) -> list[int]:
+    """Host words of each run of `external_words`."""
+    places = [piece.place for piece in entry.external]
+    return [place.blocks(word) * place.shape[2] * place.shape[3] * host_stride(word) for place in places]
+
+
+def external_inputs(program: DeviceProgram) -> list[str]:
+    """The input tensors of external memory; several ports may share one."""
+    found = dict.fromkeys(port.tensor for port in program.inputs)
+    return [name for name in found if program.tensors[name].external]
 
 
 def external_span(entry: Entry, word: int) -> tuple[int, int]:

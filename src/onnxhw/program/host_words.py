@@ -9,7 +9,7 @@ import numpy.typing as npt
 from ..isa.memory import Space, host_stride, word_bytes
 from ..isa.microcode import pack
 from ..isa.units import Unit
-from .input_regions import input_table
+from .input_regions import input_table, inputs
 from .layout import Place, from_host, to_host
 from .model import DeviceProgram
 
@@ -17,10 +17,14 @@ Words = npt.NDArray[np.uint32]
 
 
 def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
-    """The memories that a program brings along, as host words from address 0 on; empty ones are left out."""
+    """The memories of the core that a program brings along, as host words from address 0 on; empty ones are left out.
+
+    Of microcode that moves bring as the run goes on, the words that are there at its begin: as many as the ring has.
+    """
     for unit in Unit:
         if code := program.code.get(unit):
-            yield unit.microcode, np.array(pack(code), np.uint32)
+            words = np.array(pack(code), np.uint32)
+            yield unit.microcode, words[: unit.ucode(program.config)] if program.code.get(Unit.MOVE) else words
     if program.weights.size:
         yield Space.WEIGHT, to_host(program.weights, word_bytes(program.config, Space.WEIGHT))
     if program.params.size:
@@ -28,7 +32,7 @@ def memories(program: DeviceProgram) -> Iterator[tuple[Space, Words]]:
     if program.tables.size:
         # Entry order: int8 value v is at index v + 128.
         yield Space.TABLE, program.tables.reshape(-1).view(np.uint8).astype(np.uint32)
-    if program.inputs:
+    if inputs(program):
         yield Space.INPUT_TABLE, input_table(program)
 
 

@@ -9,6 +9,8 @@ import numpy.typing as npt
 from ..isa import input_port as isa
 from ..isa.input_port import LANES, REGIONS, InputRegion, stream_words, table_words
 from ..isa.link import MAX_WORDS
+from ..isa.move_timing import started
+from ..isa.units import Unit
 from .layout import Place
 from .model import DeviceProgram, Entry
 from .storage import PackedInput
@@ -44,8 +46,21 @@ def input_stream(program: DeviceProgram, values: Mapping[str, Array8]) -> npt.ND
 
 def latency(program: DeviceProgram) -> int:
     """Cycles from the acceptance of the last frame of input to the end of the run (`isa.input_port.latency`), frames
-    being as long as may be."""
-    return latency_of(_entries(program), program.config.word, program.cycles)
+    being as long as may be.
+
+    A run with moves begins with the external memory's start sequence, which is in it. If all inputs lie in external
+    memory it counts from the start of the run (`isa.move_timing.started`): the last frame's way there is not in it.
+    """
+    if from_start(program):
+        return started(program.config) + program.cycles
+    external, moves = program.config.external, program.code.get(Unit.MOVE)
+    wait = external.start_wait if external is not None and moves else 0
+    return latency_of(_entries(program), program.config.word, wait + program.cycles)
+
+
+def from_start(program: DeviceProgram) -> bool:
+    """Whether `latency` counts from the start of the run: no input travels through the input port."""
+    return bool(program.code.get(Unit.MOVE)) and not inputs(program)
 
 
 def latency_of(entries: Sequence[Entry], word: int, cycles: int) -> int:

@@ -25,6 +25,14 @@ class ExternalPiece:
     storage: StorageFormat | None = None
 
 
+@dataclass(frozen=True)
+class TensorPart:
+    """A box of one of the model's tensors, which one segment of a program makes."""
+
+    tensor: str
+    box: Box
+
+
 @dataclass
 class Entry:
     """A row of the tensor table: a tensor of the model, and where activation memory has it.
@@ -34,6 +42,7 @@ class Entry:
     int8 values for the program's test vector, empty if there is none. `op` names the operation that
     made it. `place` has the model's shape, unless `storage` says what lies there instead of a tensor of shape `model`.
     An input or output in `external` memory lies there alone, in pieces; the first one of an output is all of it.
+    A `part` of a tensor is there under a name of its own, for that a network larger than the chip runs in segments.
     """
 
     name: str
@@ -47,6 +56,7 @@ class Entry:
     storage: StorageFormat | None = None
     model: Shape | None = None
     external: tuple[ExternalPiece, ...] = ()
+    part: TensorPart | None = None
 
     @property
     def shape(self) -> Shape:
@@ -112,7 +122,8 @@ class DeviceProgram:
     the multiply-accumulates that it executes, `nominal` those that the model has: not executed are those of constant
     channels and of channels that meet only weights of 0. Once `input_free` (array,
     vector) instructions have completed, a run touches no word of an input any more, and no output lies there; (0, 0):
-    the inputs may be written only when the outputs have been read.
+    the inputs may be written only when the outputs have been read. `segments`: of a network larger than the chip, into
+    how many parts that run one after the other it was cut; 0: it runs on the chip alone, without moves.
     """
 
     config: HwConfig
@@ -131,3 +142,9 @@ class DeviceProgram:
     nominal: int = 0
     external: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
     """What external memory holds from its word 0 on before the first run: weights, parameters, tables, microcode."""
+    segments: int = 0
+
+    @property
+    def in_segments(self) -> bool:
+        """Whether it runs in segments, with moves from and to external memory."""
+        return bool(self.code.get(Unit.MOVE))

@@ -10,6 +10,7 @@ import numpy as np
 from ..batch import Batch
 from ..config import HwConfig
 from ..errors import InternalError, UsageError, short
+from ..ir.boxes import Box
 from ..ir.graph import Port
 from ..ir.parts import Dim, GoldenPart, HostPart, ValueInfo
 from ..ir.text import parse, text
@@ -18,7 +19,7 @@ from ..isa.external_instructions import kinds
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
 from .layout import Place
-from .model import DeviceProgram, Entry, Layer
+from .model import DeviceProgram, Entry, ExternalPiece, Layer, TensorPart
 from .parts import Program, ProgramPart, gives, reads
 from .schema import message
 from .storage import ElidedChannels, PackedInput, Shape, StorageFormat
@@ -41,7 +42,7 @@ def pack(program: Program) -> Any:
         elif isinstance(part, GoldenPart):
             packed.parts.add(golden=text(part.graph, constants=True))
         else:
-            packed.parts.add().device.CopyFrom(_device(part))
+            _device(part, packed.parts.add().device)
     if (batch := program.batch) is not None:
         packed.batch.size, packed.batch.mixing = batch.size, batch.mixing
         packed.batch.inputs.extend(sorted(batch.inputs))
@@ -53,8 +54,8 @@ def _text(name: str) -> str:
     return name.encode("utf-8", "replace").decode()  # a path may hold what is no text
 
 
-def _device(program: DeviceProgram) -> Any:
-    record = message("DeviceProgram")
+def _device(program: DeviceProgram, record: Any) -> None:
+    """Fill a record in place: an image of external memory may have tens of megabytes."""
     record.config, record.fingerprint = program.config.to_json(), program.config.fingerprint
     record.model = _text(program.model)
     record.cycles, record.macs, record.nominal = program.cycles, program.macs, program.nominal
@@ -66,6 +67,7 @@ def _device(program: DeviceProgram) -> Any:
     record.weights = np.ascontiguousarray(program.weights, np.uint8).tobytes()
     record.params = program.params.astype("<u8").tobytes()
     record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
+    record.external, record.segments = program.external.astype("<u4", copy=False).tobytes(), program.segments
     for entry in program.tensors.values():
         place, storage = entry.place, entry.storage
         added = record.tensors.add(
@@ -75,11 +77,19 @@ def _device(program: DeviceProgram) -> Any:
         )  # fmt: skip
         if storage is not None:
             if isinstance(storage, PackedInput):
-                for field in fields(storage):
-                    setattr(added.packed, field.name, getattr(storage, field.name))
+                _packed(storage, added.packed)
             else:
                 for field in fields(storage):
                     getattr(added.constants, field.name).extend(getattr(storage, field.name))
+        for piece in entry.external:
+            place = piece.place
+            target = added.external.add(base=place.base, plane=place.plane, row=place.row, **_box(piece.box))
+            if piece.storage is not None:
+                _packed(piece.storage, target.packed)
+        if entry.part is not None:
+            added.part.tensor = entry.part.tensor
+            for name, values in _box(entry.part.box).items():
+                getattr(added.part, name).extend(values)
     for ports, target in ((program.inputs, record.inputs), (program.outputs, record.outputs)):
         for port in ports:
             target.add(
@@ -91,7 +101,15 @@ def _device(program: DeviceProgram) -> Any:
         for unit in Unit:
             for first, last in layer.instructions.get(unit, ()):
                 target.instructions.add(unit=unit.value, first=first, last=last)
-    return record
+
+
+def _packed(storage: StorageFormat, record: Any) -> None:
+    for field in fields(storage):
+        setattr(record, field.name, getattr(storage, field.name))
+
+
+def _box(box: Box) -> dict[str, list[int]]:
+    return {"box": [low for low, _ in box.spans], "size": [high - low for low, high in box.spans]}
 
 
 def _json(step: dict[str, Any], where: str) -> str:
@@ -191,6 +209,8 @@ def _program(record: Any, where: str) -> DeviceProgram:
         macs=record.macs,
         input_free=(record.free_array, record.free_vector),
         nominal=record.nominal,
+        external=np.frombuffer(record.external, "<u4"),
+        segments=record.segments,
     )
     for port in program.inputs + program.outputs:
         if port.tensor not in program.tensors:
@@ -221,10 +241,28 @@ def _entry(entry: Any) -> Entry:
     storage, model = _storage(entry)
     if storage is not None and (model is None or storage.stored_shape(model) != place.shape):
         raise ValueError(f"tensor {entry.name!r} of shape {model} is not stored as one of shape {place.shape}")
+    part = TensorPart(entry.part.tensor, _span_box(entry.part)) if entry.HasField("part") else None
+    if part is not None and part.box.shape != place.shape:
+        raise ValueError(f"tensor {entry.name!r} of shape {place.shape} is no part of shape {part.box.shape}")
     return Entry(
         entry.name, place, entry.scale, entry.zero_point, entry.ready, entry.last, entry.op, entry.golden,
-        storage, model,
+        storage, model, tuple(map(_piece, entry.external)), part,
     )  # fmt: skip
+
+
+def _span_box(record: Any) -> Box:
+    spans = [(low, low + size) for low, size in zip(record.box, record.size, strict=True)]
+    channels, rows, cols = spans
+    return Box(channels, rows, cols)
+
+
+def _piece(record: Any) -> ExternalPiece:
+    box, storage, shape = _span_box(record), None, None
+    if record.HasField("packed"):
+        found = record.packed
+        storage = PackedInput(found.word, found.words, found.first, found.row, found.column)
+        shape = storage.stored_shape(box.shape)
+    return ExternalPiece(box, Place(record.base, record.plane, record.row, shape or box.shape), storage)
 
 
 def _storage(entry: Any) -> tuple[StorageFormat | None, Shape | None]:

@@ -1,10 +1,14 @@
 """`Result`: what a run of a program gives, whichever engine ran it; and where two results differ."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .model import Entry
+from .storage import Array8
 
 
 @dataclass
@@ -52,3 +56,12 @@ def first_difference(
     where = np.argwhere(~equal)
     at = tuple(int(i) for i in where[0])
     return FirstDifference(at, expected[at], got[at], len(where), equal.size)
+
+
+def values_of(entry: Entry, tensors: Mapping[str, Array8]) -> Array8 | None:
+    """What `tensors` say that an entry of the tensor table holds: the tensor of its name, else the box of the tensor of
+    which it is a part, for a golden model knows no parts; None if they have neither."""
+    if entry.name in tensors or entry.part is None:
+        return tensors.get(entry.name)
+    whole = tensors.get(entry.part.tensor)
+    return None if whole is None else whole[entry.part.box.slices]

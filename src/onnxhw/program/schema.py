@@ -17,7 +17,7 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
         "The file. Its bytes are a function of the payload: other bytes are a damaged file.",
         [
             (1, "", "string", "magic", "'onnxhw program'"),
-            (2, "", "uint32", "format", "6"),
+            (2, "", "uint32", "format", "7"),
             (3, "", "bytes", "sha256", "of the payload"),
             (4, "", "bytes", "payload", "a serialized Program"),
         ],
@@ -81,12 +81,14 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (14, "", "uint32", "free_array", "no input is touched once this many array instructions are complete"),
             (15, "", "uint32", "free_vector", "and this many vector instructions; both 0: not before outputs are read"),
             (16, "", "uint64", "nominal", "multiply-accumulates of the model"),
+            (17, "", "bytes", "external", "32-bit words of external memory from address 0, little endian"),
+            (18, "", "uint32", "segments", "parts that run one after the other; 0: on the chip alone"),
         ],
     ),
     "Code": (
         "The instructions of one unit.",
         [
-            (1, "", "string", "unit", "'load', 'array', 'depthwise' or 'vector'"),
+            (1, "", "string", "unit", "'load', 'array', 'depthwise', 'vector' or 'move'"),
             (2, "", "uint32", "count", "number of instructions"),
             (3, "", "bytes", "words", "their microcode, 32-bit words, little endian"),
         ],
@@ -109,6 +111,27 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (13, "repeated", "uint32", "model", "shape of the model's tensor if another array is stored, else empty"),
             (15, "", "Constants", "constants", "the stored array is the model's tensor less its constant channels"),
             (16, "", "Packed", "packed", "the stored array is the model's tensor as bytes in a row"),
+            (17, "repeated", "Piece", "external", "where an input or output lies, if in external memory"),
+            (18, "", "TensorPart", "part", "the box of a tensor of the model that this is, if it is not all of one"),
+        ],
+    ),
+    "Piece": (
+        "A box of a tensor in external memory, where words are as long as in activation memory.",
+        [
+            (1, "repeated", "uint32", "box", "first channel, row, column"),
+            (2, "repeated", "uint32", "size", "channels, rows, columns"),
+            (3, "", "uint32", "base", "word of channel 0, pixel (0, 0)"),
+            (4, "", "uint32", "plane", "words from one channel block to the next"),
+            (5, "", "uint32", "row", "words from one row to the next"),
+            (6, "", "Packed", "packed", "the box lies there as bytes in a row"),
+        ],
+    ),
+    "TensorPart": (
+        "A box of a tensor.",
+        [
+            (1, "", "string", "tensor", ""),
+            (2, "repeated", "uint32", "box", "first channel, row, column"),
+            (3, "repeated", "uint32", "size", "channels, rows, columns"),
         ],
     ),
     "Packed": (

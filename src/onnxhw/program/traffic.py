@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..isa.link import COMMIT_WORDS, MAX_STEP, MAX_WORDS, RESULT_WORDS, SHORTEST
+from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, SHORTEST, commit_words
+from ..isa.units import Unit
+from .external_tensors import external_inputs, external_span, written_words
 from .host_words import memories
 from .input_regions import inputs, shape_words, travelling_words
 from .layout import Place
@@ -60,9 +62,13 @@ def frames_bytes(words: int) -> int:
 
 def traffic(words: int, outputs: Sequence[Place], word: int) -> Traffic:
     """Of an inference with so many words of input, whose outputs lie there, in a memory of `word` lanes."""
-    reads = [span.count for place in outputs for span in spans(place, word, MAX_STEP)]
-    written, answers = frames_bytes(words), frames_bytes(RESULT_WORDS) + sum(map(frames_bytes, reads))
-    requests, replies = sum(map(_frames, reads)), _frames(words)
+    return _of_runs([words], [span.count for place in outputs for span in spans(place, word, MAX_STEP)], RESULT_WORDS)
+
+
+def _of_runs(writes: Sequence[int], reads: Sequence[int], result: int) -> Traffic:
+    """Of an inference that writes and reads runs of so many words, and `result` words that describe it."""
+    written, answers = sum(map(frames_bytes, writes)), frames_bytes(result) + sum(map(frames_bytes, reads))
+    requests, replies = sum(map(_frames, reads)), sum(map(_frames, writes))
     run_and_poll = 2 * SHORTEST
     return Traffic(
         written + run_and_poll + SHORTEST * requests,
@@ -76,10 +82,16 @@ def _frames(words: int) -> int:
 
 
 def traffic_of(program: DeviceProgram) -> Traffic:
-    """Of an inference of a program."""
-    words = sum(travelling_words(program.tensors[name]) for name in inputs(program))
-    outputs = [program.tensors[port.tensor].place for port in program.outputs]
-    return traffic(words, outputs, program.config.word)
+    """Of an inference of a program. Of external memory whole words travel, in the pieces that the program says."""
+    word, tensors = program.config.word, program.tensors
+    words = sum(travelling_words(tensors[name]) for name in inputs(program))
+    outputs = [tensors[port.tensor] for port in program.outputs]
+    if not program.code.get(Unit.MOVE):
+        return traffic(words, [entry.place for entry in outputs], word)
+    writes = [count for name in external_inputs(program) for count in written_words(tensors[name], word)]
+    reads = [external_span(entry, word)[1] for entry in outputs if entry.external]
+    reads += [s.count for entry in outputs if not entry.external for s in spans(entry.place, word, MAX_STEP)]
+    return _of_runs([*writes, *([words] if words else [])], reads, MOVE_RESULT_WORDS)
 
 
 def plain_traffic(graph: Graph, word: int) -> Traffic:
@@ -91,6 +103,18 @@ def plain_traffic(graph: Graph, word: int) -> Traffic:
 
 
 def load_bytes(program: DeviceProgram) -> int:
-    """Bytes from the host that load a program: its memories, between a RESET and a COMMIT."""
+    """Bytes from the host that load a program: its image of external memory, if it has one, with a COMMIT, and its
+    memories, between a RESET and a COMMIT."""
+    return image_bytes(program) + core_bytes(program)
+
+
+def image_bytes(program: DeviceProgram) -> int:
+    """Of the image and its COMMIT; 0 without one. A device that has this image takes the rest alone."""
+    size = program.external.size
+    return frames_bytes(size) + frames_bytes(1) if size else 0
+
+
+def core_bytes(program: DeviceProgram) -> int:
+    """Of the memories, with RESET and COMMIT."""
     words = sum(frames_bytes(image.size) for _, image in memories(program))
-    return SHORTEST + words + frames_bytes(COMMIT_WORDS)
+    return SHORTEST + words + frames_bytes(commit_words(program.config.external is not None))

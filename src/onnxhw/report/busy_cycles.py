@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 
 from ..config import HwConfig
+from ..isa.external_instructions import Move
 from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
 from ..isa.timing import IssueRecord, load_steps, pixels, tiles, vector_cycles
 from ..isa.units import Unit
 
 
 def busy(instruction: Ordered, config: HwConfig) -> int:
-    """Cycles of an instruction's own work: load steps, pixels, vector groups and window positions."""
+    """Cycles of an instruction's own work: load steps, pixels, vector groups and window positions, columns of external
+    memory."""
     if isinstance(instruction, Load):
         return tiles(instruction) * load_steps(instruction, config)
     if isinstance(instruction, (Array, Depthwise)):
         return tiles(instruction) * pixels(instruction)
+    if isinstance(instruction, Move):
+        assert config.external is not None
+        return instruction.runs * instruction.word_n * 32 // config.external.data_bits
     assert isinstance(instruction, Vector)
     return vector_cycles(instruction, config)
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from ..isa.memory import Space
 from ..isa.microcode import length
 from ..isa.timing import Timeline
 from ..isa.units import Unit, units_of
+from ..program.external_use import external_words, filled_words
 from ..program.model import DeviceProgram
 
 
@@ -43,22 +45,30 @@ def usage(program: DeviceProgram) -> list[Usage]:
     """The memories of a program's configuration and what the program uses of them."""
     config = program.config
     act = len({word for life in lives(program, None) for low, high in life.blocks for word in range(low, high)})
+    weights = len(program.weights) or filled_words(program, Space.WEIGHT)
+    params = len(program.params) or filled_words(program, Space.PARAM)
+    tables = len(program.tables) or -(-filled_words(program, Space.TABLE) // 256)
     rows = [
         Usage("activations", act, config.act_words, act * config.word),
-        Usage("weights", len(program.weights), config.weight_depth, program.weights.size),
-        Usage("requantizer parameters", len(program.params), config.param_depth, program.params.nbytes),
-        Usage("tables", len(program.tables), config.tables, program.tables.size),
+        Usage("weights", weights, config.weight_depth, weights * config.weight_word),
+        Usage("requantizer parameters", params, config.param_depth, params * config.lanes * 8),
+        Usage("tables", tables, config.tables, tables * 256),
     ]
     for unit in units_of(config):
-        words = length(program.code.get(unit, []))
+        words = min(length(program.code.get(unit, [])), unit.ucode(config))  # moves bring the others in time
         rows.append(Usage(f"microcode, {unit} unit", words, unit.ucode(config), words * 4))
+    if config.external is not None:
+        words = external_words(program)
+        rows.append(Usage("external memory", words, config.external.host_words, words * 4))
     return rows
 
 
 def lives(program: DeviceProgram, timeline: Timeline | None) -> list[Residence]:
-    """The tensors in the order of their birth; without a timeline all times are 0."""
+    """The tensors in activation memory in the order of their birth; without a timeline all times are 0."""
     word, out = program.config.word, []
     for entry in program.tensors.values():
+        if entry.external:
+            continue
         place = entry.place
         _, _, height, width = place.shape
         height_words = (height - 1) * place.row + width

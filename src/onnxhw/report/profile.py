@@ -20,8 +20,9 @@ class LayerRow:
     """One layer.
 
     `start`, `end`: first issue and last completion. `cycles`: by how much the layer moved the end of
-    the work so far, layers taken in order; overlapped work is not counted twice, so the column adds up to the run,
-    and a layer of the depthwise unit that runs beside those before and after it has few.
+    the work so far, layers taken in order (of a program in segments, where layers take turns, instruction by
+    instruction); overlapped work is not counted twice, so the column adds up to the run, and a layer of the depthwise
+    unit that runs beside those before and after it has few.
     `macs_executed`, `macs_nominal`: multiply-accumulates that the hardware makes, and those of the model: not executed
     are those of constant channels, and of channels that meet only weights of 0.
     `mode`, `peak`, `of_mode`, `window`, `losses`: what the layer runs in, what that does per cycle, what share of it
@@ -131,6 +132,7 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
     rows: list[LayerRow] = []
     frontier = 0
     judge, peak = LayerModes(program, times), program.config.macs_per_cycle
+    progress = _progress(program, times) if program.in_segments else None
     for number, layer in enumerate(program.layers):
         picked = {unit: [(program.code[unit][i], i) for i in layer.indices(unit)] for unit in Unit}
         spans = [times.spans[unit][i] for unit in Unit for _, i in picked[unit]]
@@ -138,7 +140,7 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
         end = max((span.done for span in spans), default=frontier)
         if number == len(program.layers) - 1:
             end = max(end, times.cycles)
-        cycles = max(0, end - frontier)
+        cycles = max(0, end - frontier) if progress is None else progress[number]
         frontier = max(frontier, end)
         use = judge.use(layer)
         judged = cycles > SHARE * times.cycles and use.share < ENOUGH
@@ -166,3 +168,21 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
             )
         )
     return rows
+
+
+def _progress(program: DeviceProgram, times: Timeline) -> list[int]:
+    """By how much each layer's instructions, taken as they complete, move the end of the work so far; what is left at
+    the end is the last one's."""
+    done = sorted(
+        (times.spans[unit][index].done, number)
+        for number, layer in enumerate(program.layers)
+        for unit in layer.instructions
+        for index in layer.indices(unit)
+    )
+    found, frontier, last = [0] * len(program.layers), 0, len(program.layers) - 1
+    for end, number in done:
+        found[number] += max(0, end - frontier)
+        frontier, last = max(frontier, end), number
+    if found:
+        found[last] += times.cycles - frontier
+    return found

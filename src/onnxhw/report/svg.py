@@ -3,21 +3,25 @@
 Colours are CSS classes (``c0`` .. ``c7``), so that the page decides them for light and dark.
 """
 
+from dataclasses import dataclass
 from html import escape
 
-from ..isa.units import units_of
+from ..isa.units import Unit, units_of
 from ..program.model import DeviceProgram
 from .memory import lives
 from .profile import Profile
 from .trace import layer_of
 
 COLOURS = 8
+BARS = 4000
+"""Bars of a unit beyond which neighbours are joined: a browser moves no more of them smoothly, and a network of 400
+segments has ten times as many."""
 WIDTH, LEFT, RIGHT = 1000.0, 64.0, 8.0
 TRACK, STRIP, GAP = 26.0, 60.0, 8.0
 
 
 def units(program: DeviceProgram, profile: Profile) -> str:
-    """The units over the cycles of the run; a colour per layer."""
+    """The units over the cycles of the run; a colour per layer, of moves none."""
     colour = {layer.name: number % COLOURS for number, layer in enumerate(program.layers)}
     names = units_of(program.config)
     height = len(names) * (TRACK + GAP) + 24
@@ -27,14 +31,48 @@ def units(program: DeviceProgram, profile: Profile) -> str:
     parts.append(_axis(profile.cycles, height - 18))
     for unit, y in tops.items():
         parts.append(f'<text class="label" x="0" y="{y + TRACK / 2 + 4:.1f}">{unit}</text>')
-        owner = layer_of(program, unit)
-        for index, span in enumerate(profile.timeline.spans[unit]):
-            end = span.done if unit.overlaps else span.end
-            what = program.code[unit][index].what
-            stalled = f", {span.stalled:,} waiting for weights" if span.stalled else ""
-            title = f"{owner[index]}: {what}[{index}], cycles {span.issue:,} to {end:,} ({end - span.issue:,}{stalled})"
-            parts.append(_bar(span.issue, end, profile.cycles, y, TRACK, f"c{colour.get(owner[index], 0)}", title))
+        for bar in _bars(program, profile, unit):
+            css = f"c{colour.get(bar.layer, 0)}"
+            parts.append(_bar(bar.start, bar.end, profile.cycles, y, TRACK, css, bar.title))
     return "".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """Instructions of a layer, in cycles."""
+
+    layer: str
+    start: int
+    end: int
+    title: str
+    count: int = 1
+
+
+def _bars(program: DeviceProgram, profile: Profile, unit: Unit) -> list[_Bar]:
+    """The bars of a unit: one per instruction, or if they are more than `BARS` one for those of a layer that follow
+    each other closely."""
+    owner, found = layer_of(program, unit), list[_Bar]()
+    for index, span in enumerate(profile.timeline.spans[unit]):
+        end = span.done if unit.overlaps else span.end
+        what = program.code[unit][index].what
+        stalled = f", {span.stalled:,} waiting for weights" if span.stalled else ""
+        title = f"{owner[index]}: {what}[{index}], cycles {span.issue:,} to {end:,} ({end - span.issue:,}{stalled})"
+        found.append(_Bar(owner[index], span.issue, end, title))
+    return found if len(found) <= BARS else _joined(found, profile.cycles // (2 * int(WIDTH)))
+
+
+def _joined(bars: list[_Bar], gap: int) -> list[_Bar]:
+    """The bars, neighbours of a layer with no more than so many cycles between them as one."""
+    found: list[_Bar] = []
+    for bar in bars:
+        last = found[-1] if found else None
+        if last and last.layer == bar.layer and bar.start - last.end <= gap:
+            end, count = max(last.end, bar.end), last.count + 1
+            title = f"{bar.layer}: {count:,} instructions, cycles {last.start:,} to {end:,}"
+            found[-1] = _Bar(bar.layer, last.start, end, title, count)
+        else:
+            found.append(bar)
+    return found
 
 
 def memory(program: DeviceProgram, profile: Profile) -> str:

@@ -18,6 +18,8 @@ GROUP_BITS = 3
 
 HEARD = ACCEPTED + 4
 """Cycles from a frame's CRC until the counter of the latency starts: the write takes two to get here, and two more."""
+STARTED = 1
+"""The cycle in which a run's start is asked for is the first of a latency that begins with it."""
 
 
 class RunControl(wiring.Component):
@@ -29,7 +31,8 @@ class RunControl(wiring.Component):
     tells, a cycle late, that the run has done with its inputs. A read takes 2 cycles.
 
     With external memory a run that has moves begins otherwise: `asks` asks the memory's controller for its start
-    sequence, and `running` rises the cycle after `started`. `active` tells of the time between, too.
+    sequence, and `running` rises the cycle after `started`. `active` tells of the time between, too. `stopped`
+    tells, for a cycle, that a run with moves was ended before it had finished.
     """
 
     latency = 2
@@ -48,7 +51,7 @@ class RunControl(wiring.Component):
                 "status": In(each(self.units, status)),
                 "progress": In(each(self.units, lambda _: progress())),
                 "completed": Out(completions(config)),
-                **({"asks": Out(1), "started": In(1), "active": Out(1)} if config.external else {}),
+                **({"asks": Out(1), "started": In(1), "active": Out(1), "stopped": Out(1)} if config.external else {}),
             }
         )
 
@@ -78,6 +81,9 @@ class RunControl(wiring.Component):
 
         with m.If(self.running):
             m.d.sync += cycles.eq(cycles + 1)
+        if self.config.external is not None:
+            with_moves = counts[Unit.MOVE] != 0
+            m.d.sync += self.stopped.eq(stop & ~Cat(finished.values()).all() & with_moves)
         with m.If(stop):
             m.d.sync += [self.running.eq(0), ended.eq(1), overrun.eq(~Cat(finished.values()).all())]
         with m.If(start):
@@ -101,7 +107,7 @@ class RunControl(wiring.Component):
             self.completed.vector >= free_from[COUNT_BITS:],
         ]
         m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
-        registers[Control.LATENCY] = self._latency(m, start, stop)
+        registers[Control.LATENCY] = self._latency(m, start, stop, abort)
         fingerprint = int(self.config.fingerprint, 16)
         registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
         registers[Control.FINGERPRINT_HIGH] = Const(fingerprint >> 32, 32)
@@ -150,8 +156,9 @@ class RunControl(wiring.Component):
             self.r_data.eq(Mux(ring_1, ring, Array([*values_1, Const(0, 32)])[group_1])),
         ]
 
-    def _latency(self, m: Module, start: Signal, stop: Signal) -> Signal:
-        """Cycles since the last frame of input that was accepted while no run was in progress, to the run's end."""
+    def _latency(self, m: Module, start: Signal, stop: Signal, abort: Signal) -> Signal:
+        """Cycles since the last frame of input that was accepted while no run was in progress, to the run's end; of a
+        run with moves that had none, since its start."""
         latency, accepted, counts = Signal(32, name="latency"), Signal(), Signal()
         m.d.sync += accepted.eq(self.w_en & (self.addr == Control.LATENCY))
         with m.If(counts):
@@ -162,6 +169,11 @@ class RunControl(wiring.Component):
             m.d.sync += counts.eq(0)
         with m.Elif(start & ~counts):
             m.d.sync += latency.eq(0)
+        if self.config.external is not None:
+            with m.If(self.asks & ~counts):
+                m.d.sync += [latency.eq(STARTED), counts.eq(1)]
+            with m.If(abort):
+                m.d.sync += counts.eq(0)
         return latency
 
     def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:

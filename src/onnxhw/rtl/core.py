@@ -37,7 +37,8 @@ class Core(wiring.Component):
     inputs are.
 
     With external memory ``external`` goes to its controller, which `asks` for the sequence that a run with moves begins
-    with, until it has `started`; `clear` tells, while no run is in progress, to forget requests.
+    with, until it has `started`; `clear` tells, while no run is in progress, to forget requests; `stopped`, for a
+    cycle, that a run with moves was ended before it had finished: memories no longer hold a program's first words.
     """
 
     HOST_READ_LATENCY = 2 + ActMemory.latency + 2
@@ -46,7 +47,10 @@ class Core(wiring.Component):
         self.config = config
         external: dict[str, Any] = {}
         if config.external is not None:
-            external = {"external": Out(requester(config.external)), "asks": Out(1), "started": In(1), "clear": Out(1)}
+            external = {
+                "external": Out(requester(config.external)), "asks": Out(1), "started": In(1), "clear": Out(1),
+                "stopped": Out(1),
+            }  # fmt: skip
         super().__init__(
             {
                 **external,
@@ -103,6 +107,7 @@ class Core(wiring.Component):
             moved = units[Unit.MOVE].moved
             wiring.connect(m, units[Unit.MOVE].external, wiring.flipped(self.external))
             m.d.comb += [self.asks.eq(control.asks), control.started.eq(self.started), self.clear.eq(~control.running)]
+            m.d.comb += self.stopped.eq(control.stopped)
         m.submodules.inputs = path = InputPath(config)
         m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.complete)]
         m.d.sync += self.host_waiting.eq(act.blocked | path.full)

@@ -25,7 +25,7 @@ class CoreWithMemory(wiring.Component):
         mine = {
             name: member
             for name, member in self.core.signature.members.items()
-            if name not in ("external", "asks", "started", "clear")
+            if name not in ("external", "asks", "started", "clear", "stopped")
         }
         super().__init__({**mine, "external": Out(pins(config.external)), "initialised": Out(1)})
 

@@ -146,7 +146,7 @@ class LinkedCore(wiring.Component):
         m.submodules.external_host = host = SdramHostPort(external)
         wiring.connect(m, controller.memory, wiring.flipped(self.external))
         wiring.connect(m, host.burst, controller.host)
-        mine = loader.host_space == Space.EXTERNAL
+        mine = (loader.host_space == Space.EXTERNAL) | (loader.host_space == Space.EXTERNAL_INPUT)
         m.d.comb += [
             host.addr.eq(loader.host_addr),
             host.wdata.eq(loader.host_wdata),
@@ -158,6 +158,7 @@ class LinkedCore(wiring.Component):
             loader.host_rdata.eq(Mux(mine, host.rdata, core.host_rdata)),
             loader.host_rvalid.eq(core.host_rvalid | host.rvalid),
             loader.host_waiting.eq(core.host_waiting | host.waiting),
+            loader.stopped.eq(core.stopped),
             controller.host_w_data.eq(host.w_data),
             host.w_next.eq(controller.host_w_next),
             host.r_data.eq(controller.r_data),

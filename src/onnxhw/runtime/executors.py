@@ -113,6 +113,7 @@ class Executors(Closeable):
         if isinstance(self._target, Device):
             device = self._target
             return lambda batch, trace: device.run_batch(batch, program)
+        engines.require_able(self._target, program)
         engine = self._stack.enter_context(engines.open(self._target, program.config, progress=progress))
         engine.load(program)
         return lambda batch, trace: (engine.run(program, tensors, trace) for tensors in batch)

@@ -2,17 +2,19 @@
 
 from .alloc import Occupied
 from .checker import check
-from .refusals import TooLargeError, causes
+from .refusals import TooLargeError, causes, together
 from .rewrite import same_operand
 from .scheduler import (
     check_capacity,
     entries,
+    executed,
     fastest,
     initial_cycles,
     initial_schedule,
     map_operations,
     require_capacity,
     schedule,
+    unnamed,
 )
 from .search import ScheduledCandidate, build
 from .table_limit import over_table_limit, tables_of
@@ -26,6 +28,7 @@ __all__ = [
     "check",
     "check_capacity",
     "entries",
+    "executed",
     "fastest",
     "initial_cycles",
     "initial_schedule",
@@ -35,4 +38,6 @@ __all__ = [
     "same_operand",
     "schedule",
     "tables_of",
+    "together",
+    "unnamed",
 ]

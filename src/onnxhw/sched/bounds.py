@@ -11,15 +11,21 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import InternalError
 from ..fixed import INT8_MAX, INT8_MIN, MULTIPLIER_BITS, SUM_MAX, Scale
-from ..isa.external_instructions import kinds
+from ..isa.external_instructions import COUNT_BITS, Move, kinds
 from ..isa.instructions import ADDRESS, Array, Depthwise, Load, Ordered, Vector, VectorOp
+from ..isa.memory import Space, host_stride, word_bytes
 from ..isa.microcode import length
 from ..isa.timing import load_steps, sums, tiles
-from ..isa.units import Ports, Unit
+from ..isa.units import Ports, Unit, units_of
 from ..program.model import DeviceProgram, Entry
+from . import footprint
 
 COUNTED = (1 << 12) - 1
 """Most instructions of a unit: the ordering fields count no further."""
+EXTERNALLY_COUNTED = (1 << COUNT_BITS) - 1
+"""The same where there is external memory."""
+MOVED = 1 << 27
+"""Most words that all moves of a program copy, each of which the checker looks at; those of ResNet-18 copy 2**23."""
 POSITION = 1 << 15
 """Rows and columns of an input lie in ``-POSITION .. POSITION - 1``: positions have 16 bits, as `ih0` has."""
 TILES = 1 << 22
@@ -45,7 +51,7 @@ class _Bounds:
     def __init__(self, program: DeviceProgram) -> None:
         self.program = program
         self.config: HwConfig = program.config
-        self.steps = 0
+        self.steps = self.moved = 0
 
     def all(self) -> None:
         """Every check, the cheap ones first."""
@@ -67,18 +73,20 @@ class _Bounds:
 
     def _counts(self) -> None:
         program = self.program
+        moved = {i.space for i in program.code.get(Unit.MOVE, ()) if isinstance(i, Move)}
+        counted = EXTERNALLY_COUNTED if self.config.external else COUNTED
         if unknown := sorted(set(program.code) - set(Unit)):
             raise InternalError("E1202", f"unknown units {unknown}")
         for unit in kinds(self.config):
             code = program.code.get(unit, ())
-            if len(code) > COUNTED:
-                raise InternalError("E1203", f"{unit} has {len(code)} instructions, {COUNTED} are counted")
+            if len(code) > counted:
+                raise InternalError("E1203", f"{unit} has {len(code)} instructions, {counted} are counted")
             used, depth = length(code), unit.ucode(self.config)
-            if used > depth:
+            if used > depth and unit.microcode not in moved:
                 raise InternalError("E1203", f"{unit} microcode has {used} words, the memory {depth}")
         if not 0 <= program.cycles <= CYCLES:
             raise InternalError("E1201", f"cycles must be 0..{CYCLES}, not {program.cycles}")
-        if len(program.tensors) * (len(program.code.get(Unit.VECTOR, ())) + 1) > LOOKS:
+        if sum(max(1, entry.last - entry.ready + 1) for entry in program.tensors.values()) > LOOKS:
             raise InternalError("E1211", f"{len(program.tensors)} tensors are more than can be looked at")
 
     def _memories(self) -> None:
@@ -110,6 +118,8 @@ class _Bounds:
         elif isinstance(i, (Array, Depthwise)):
             self._positions(index, i)
             self._stream(index, i)
+        elif isinstance(i, Move):
+            self._move(index, i)
         elif i.UNIT.ports != Ports():  # what touches nothing needs no bounds but its fields'
             self._fail(index, i, "the checker does not know what this unit touches")
 
@@ -152,6 +162,26 @@ class _Bounds:
         if any(at % step for at in steps):
             self._fail(index, i, f"addresses must be multiples of {step} bytes")
 
+    def _move(self, index: int, i: Move) -> None:
+        """A memory that a move reaches, and words that are in it and in external memory."""
+        assert self.config.external is not None
+        self.moved += i.block_n * i.run_n * i.word_n
+        if self.moved > MOVED:
+            self._fail(index, i, f"more than {MOVED} words are moved so far")
+        rows = {
+            Space.ACT: self.config.act_words, Space.WEIGHT: self.config.weight_depth,
+            Space.PARAM: self.config.param_depth, Space.TABLE: 256 * self.config.tables,
+            **{Space(unit.microcode): unit.ucode(self.config) for unit in units_of(self.config)},
+        }  # fmt: skip
+        if i.space not in rows or (i.store and i.space != Space.ACT):
+            self._fail(index, i, f"no move {'stores from' if i.store else 'loads into'} space {i.space}")
+        chip, external = footprint.move_words(i)
+        size = rows[Space(i.space)] * host_stride(word_bytes(self.config, Space(i.space)))
+        if int(chip.max()) >= size:
+            self._fail(index, i, f"reaches host word {int(chip.max())} of {size}")
+        if int(external.max()) >= self.config.external.host_words:
+            self._fail(index, i, f"reaches word {int(external.max())} of {self.config.external.host_words}")
+
     def _vector(self, index: int, i: Vector) -> None:
         if i.op not in set(VectorOp):
             self._fail(index, i, "no such operation")
@@ -166,7 +196,7 @@ class _Bounds:
             self._fail(index, i, "reads more words than can be looked at")
         if i.lo > i.hi:
             self._fail(index, i, f"lo {i.lo} is beyond hi {i.hi}")
-        if i.op == VectorOp.ADD:
+        if i.op == VectorOp.ADD and not self.program.code.get(Unit.MOVE):  # else `move_check` sees what moves bring
             self._second_multiplier(index, i)
 
     def _window(self, index: int, i: Vector) -> None:
@@ -198,7 +228,8 @@ class _Bounds:
     def _table(self) -> None:
         """Every tensor has a place, with words of its own."""
         for entry in self.program.tensors.values():
-            self._entry(entry)
+            if not entry.external:
+                self._entry(entry)
 
     def _entry(self, entry: Entry) -> None:
         where, place, word = f"tensor {entry.name!r}", entry.place, self.config.word

@@ -11,6 +11,8 @@ What is proved, for every input:
   same time writes the word: RAW and WAR by the ordering fields, so the proof holds for any timing;
   WAW because vector instructions, the only writers, write in order (and read in order: so nor do they
   overwrite what one of them still reads);
+- of programs with moves: the same of all memories that moves write, of external memory, and of the rings of microcode
+  (`move_check`); and no move and another unit write one activation bank in the same cycle;
 - an accumulator row is drained only after it was filled, and not filled meanwhile: nor is any row of its bank if the
   array fills it, or the depthwise unit with an instruction that accumulates;
 - one reader per activation bank and cycle, by the timeline;
@@ -25,21 +27,27 @@ A program that fails is a compiler bug, `InternalError` E12xx with the instructi
 none of ours (`onnxhw.program_verifier`).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
 from ..fixed import SUM_MAX, dot_reach
+from ..isa.external_instructions import Move
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Vector, VectorOp
-from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, timeline
+from ..isa.memory import Space, host_stride
+from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, results_later, timeline
 from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint
+from .bank_conflicts import BankUse, conflict
 from .bounds import bounds
 from .input_check import check_input_regions
 from .input_release import check_window
 from .memory_state import MemoryState, lane_groups, tensor_words
+from .move_check import Touched, check_moves
 from .stream_state import StreamState, Words, running
 
 NEVER = 1 << 30
@@ -49,12 +57,15 @@ NEVER = 1 << 30
 def check(program: DeviceProgram) -> Timeline:
     """Prove the program safe; returns its timeline."""
     bounds(program)
-    _Checker(program).ranges()
+    checker = _Checker(program)
+    checker.ranges()
     times = timeline(program.config, program.code)
     if times.cycles != program.cycles:
         raise InternalError("E1201", f"cycles must be {times.cycles}, not {program.cycles}")
-    checker = _Checker(program)
-    checker.activations()
+    if program.code.get(Unit.MOVE):
+        check_moves(program, times, Touched(checker.vector_reads, checker.vector_writes, checker.streams))
+    else:
+        checker.activations()
     checker.accumulators(times)
     checker.banks(times)
     checker.tensors()
@@ -69,11 +80,16 @@ class _Checker:
     def __init__(self, program: DeviceProgram) -> None:
         self.program = program
         self.config: HwConfig = program.config
-        code = program.code
+        code, moves = program.code, bool(program.code.get(Unit.MOVE))
+        # What moves bring may lie anywhere in its memory.
+        self.weights = self.config.weight_depth if moves else len(program.weights)
+        self.params = self.config.param_depth if moves else len(program.params)
+        self.tables = self.config.tables if moves else len(program.tables)
         self.loads = [i for i in code.get(Unit.LOAD, ()) if isinstance(i, Load)]
         self.arrays = [i for i in code.get(Unit.ARRAY, ()) if isinstance(i, Array)]
         self.strips = [i for i in code.get(Unit.DEPTHWISE, ()) if isinstance(i, Depthwise)]
         self.vectors = [i for i in code.get(Unit.VECTOR, ()) if isinstance(i, Vector)]
+        self.moves = [i for i in code.get(Unit.MOVE, ()) if isinstance(i, Move)]
         self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
         self.array = StreamState(Unit.ARRAY, self.arrays, self.loads, self.vectors, self.config)
@@ -88,10 +104,10 @@ class _Checker:
     # -- ranges --------------------------------------------------------------------------------
     def ranges(self) -> None:
         """Addresses and tiles."""
-        config, program = self.config, self.program
+        config = self.config
         for index, load in enumerate(self.loads):
-            if int(footprint.tile_words(load, config).max()) + load_steps(load, config) > len(program.weights):
-                self._fail("E1204", Unit.LOAD, index, f"reads beyond {len(program.weights)} weight words")
+            if int(footprint.tile_words(load, config).max()) + load_steps(load, config) > self.weights:
+                self._fail("E1204", Unit.LOAD, index, f"reads beyond {self.weights} weight words")
         for index, array in enumerate(self.arrays):
             self._array_range(index, array)
         for index, strip in enumerate(self.strips):
@@ -144,10 +160,10 @@ class _Checker:
         depth = config.window_depth if i.acc_bank == WINDOW_BANK else config.acc_depth
         if int(footprint.accumulator_rows(i).max(initial=0)) >= depth:
             self._fail("E1204", Unit.VECTOR, index, f"drains beyond {depth} accumulator rows")
-        if footprint.last_param(i) >= len(self.program.params):
-            self._fail("E1204", Unit.VECTOR, index, f"reads beyond {len(self.program.params)} parameter rows")
-        if i.use_table and i.table_index >= len(self.program.tables):
-            self._fail("E1204", Unit.VECTOR, index, f"uses a table beyond {len(self.program.tables)}")
+        if footprint.last_param(i) >= self.params:
+            self._fail("E1204", Unit.VECTOR, index, f"reads beyond {self.params} parameter rows")
+        if i.use_table and i.table_index >= self.tables:
+            self._fail("E1204", Unit.VECTOR, index, f"uses a table beyond {self.tables}")
         self._inside(Unit.VECTOR, index, self.vector_reads[index])
         self._inside(Unit.VECTOR, index, self.vector_writes[index])
         if len(np.unique(self.vector_writes[index])) != len(self.vector_writes[index]):
@@ -313,7 +329,7 @@ class _Checker:
 
     # -- bank conflicts ------------------------------------------------------------------------
     def banks(self, times: Timeline) -> None:
-        """No two readers of one activation bank in the same cycle."""
+        """No two readers, nor two writers, of one activation bank in the same cycle."""
         depth = self.config.act_depth
         for index, i in enumerate(self.vectors):
             if i.op in (VectorOp.ADD, VectorOp.MUL):
@@ -324,23 +340,53 @@ class _Checker:
             seen = [set((words // depth).tolist()) for words in (footprint.vector_a(i), footprint.vector_b(i))]
             if i.op == VectorOp.DOT and seen[0] & seen[1]:
                 self._fail("E1210", Unit.VECTOR, index, "reads a bank for both operands")
-        readers = [
-            (unit, index, times.spans[unit][index], set((words // depth).tolist()))
+        self._apart(self._readers(times), "reads")
+        self._apart(self._writers(times), "writes")
+
+    def _apart(self, uses: Sequence[BankUse], does: str) -> None:
+        if found := conflict(uses):
+            one, other = found
+            text = self.program.code[other.unit][other.index].text()
+            what = f"{does} a bank that {other.unit}[{other.index}] {does}: {text}"
+            self._fail("E1210", one.unit, one.index, what)
+
+    def _readers(self, times: Timeline) -> list[BankUse]:
+        """Reads of activation memory: of a store from its issue to its end, of others from the first operand on."""
+        found = [
+            self._use(unit, index, words, span.issue + START, span.end)
             for unit, reads in (
                 *((stream.unit, stream.reads) for stream in self.streams), (Unit.VECTOR, self.vector_reads),
             )
-            for index, words in enumerate(reads) if len(words)
+            for index, (words, span) in enumerate(zip(reads, times.spans[unit], strict=True)) if len(words)
         ]  # fmt: skip
-        for place, (unit, index, span, mine) in enumerate(readers):
-            for other, number, theirs, banks in readers[place + 1 :]:
-                disjoint = theirs.issue + START > span.end or span.issue + START > theirs.end
-                if other != unit and not disjoint and mine & banks:
-                    text = self.program.code[other][number].text()
-                    self._fail("E1210", unit, index, f"reads a bank that {other}[{number}] reads: {text}")
+        return found + self._moves(times, 1)
+
+    def _writers(self, times: Timeline) -> list[BankUse]:
+        """Writes: of loads likewise, of vector instructions from just before their first result until it is there."""
+        if not self.program.code.get(Unit.MOVE):
+            return []
+        spans = zip(self.vector_writes, times.spans[Unit.VECTOR], strict=True)
+        return self._moves(times, 0) + [
+            self._use(Unit.VECTOR, index, words, span.issue + results_later(), span.done)
+            for index, (words, span) in enumerate(spans)
+        ]
+
+    def _moves(self, times: Timeline, store: int) -> list[BankUse]:
+        """Moves between external and activation memory, in one direction."""
+        stride = host_stride(self.config.word)
+        return [
+            self._use(Unit.MOVE, index, footprint.move_words(i)[0] // stride, span.issue, span.end)
+            for index, (i, span) in enumerate(zip(self.moves, times.spans[Unit.MOVE], strict=True))
+            if i.space == Space.ACT and i.store == store
+        ]
+
+    def _use(self, unit: Unit, index: int, words: Words, first: int, last: int) -> BankUse:
+        return BankUse(unit, index, first, last, frozenset(np.unique(words // self.config.act_depth).tolist()))
 
     # -- the tensor table ----------------------------------------------------------------------
     def tensors(self) -> None:
-        """Each tensor is written by `ready` and untouched until `last`; outputs until the end."""
+        """Each tensor is written by `ready` (of programs with moves `move_check` proves it), and vector instructions
+        leave it alone until `last`; outputs until the end."""
         count = len(self.vectors)
         inputs = {port.tensor for port in self.program.inputs}
         outputs = {port.tensor for port in self.program.outputs}
@@ -348,9 +394,10 @@ class _Checker:
         for index in reversed(range(count)):
             i = self.vectors[index]
             first[self.vector_writes[index], i.lane_group : i.lane_group + i.groups] = index
-        for name in inputs:
+        inside = {name: entry for name, entry in self.program.tensors.items() if not entry.external}
+        for name in inputs & set(inside):
             first[tensor_words(self.program, name)] = -1
-        for name, entry in self.program.tensors.items():
+        for name, entry in inside.items():
             where = f"tensor {name!r}"
             words = tensor_words(self.program, name)
             if not 0 <= entry.ready <= entry.last <= count:
@@ -358,7 +405,7 @@ class _Checker:
                 raise InternalError("E1211", text, where=where)
             groups = lane_groups(self.program, name)
             latest = first[words].reshape(len(groups), -1, self.config.lane_groups).max(axis=1)
-            if int(latest[groups].max()) >= entry.ready:
+            if not self.moves and int(latest[groups].max()) >= entry.ready:
                 raise InternalError("E1211", f"is not complete after {entry.ready} vector instructions", where=where)
             mine = np.zeros(self.config.act_words, bool)
             mine[words] = True

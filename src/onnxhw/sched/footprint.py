@@ -4,6 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
+from ..isa.external_instructions import ADDRESS as MOVED
+from ..isa.external_instructions import Move
 from ..isa.instructions import ADDRESS, Array, Depthwise, Load, Vector, VectorOp
 from ..isa.timing import load_steps, sums
 
@@ -101,5 +103,19 @@ def tile_words(i: Load, config: HwConfig) -> Words:
 
 def last_param(i: Vector) -> int:
     """Highest parameter row that a vector instruction reads."""
+    return int(params(i).max())
+
+
+def params(i: Vector) -> Words:
+    """Parameter rows that a vector instruction reads."""
     rows = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb + np.arange(i.groups) * i.per_channel
-    return int((rows & ADDRESS).max())
+    return np.unique(rows & ADDRESS)
+
+
+def move_words(i: Move) -> tuple[Words, Words]:
+    """Host words of the memory, and words of external memory, that a move copies, in the order of its loop."""
+    block, run = np.arange(i.block_n)[:, None, None], np.arange(i.run_n)[:, None]
+    word = np.arange(i.word_n)
+    chip = i.chip + block * i.c_block + run * i.c_run + word
+    external = i.external + block * i.e_block + run * i.e_run + word
+    return (chip & MOVED).ravel(), (external & MOVED).ravel()

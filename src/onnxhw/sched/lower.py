@@ -13,7 +13,7 @@ from .constant_memories import ConstantMemories
 from .heuristics import ALL, Heuristics
 from .lowering_context import LoweringContext
 from .operations import specification
-from .refusals import TooLargeError, UnmappedError
+from .refusals import TooLargeError, together
 from .task import MakeTasks, TileTask, Tiling
 
 CALIBRATE = (
@@ -60,10 +60,8 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occup
         except UnsupportedError as error:
             error.operation = op.name
             blockers.append(error)
-    if len(blockers) == 1:
-        raise blockers[0]
     if blockers:
-        raise UnmappedError(blockers)
+        raise together(blockers)
     return LoweredGraph(graph, config, aliases, images, ops, use, occupied)
 
 

@@ -1,15 +1,16 @@
 """Networks larger than the chip: a plan of segments with buffers in external memory, and the program that is linked
-from it. `compile` does not use it yet."""
+from it."""
 
 from .checker import check_plan
 from .estimate import PartCycles, PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .linker import link, part_name
 from .plan import Buffer, Plan, Region, Segment
-from .planner import make_plan
+from .planner import NoPartError, make_plan
 
 __all__ = [
     "Buffer",
+    "NoPartError",
     "PartCycles",
     "Plan",
     "PlanEstimate",

@@ -126,30 +126,33 @@ class LinkedCode:
     # -- the end -------------------------------------------------------------------------------
 
     def finish(self) -> dict[Unit, list[Ordered]]:
-        """The code of all units, whose microcode lies in external memory, too.
+        """The code of all units; microcode that is longer than its ring lies in external memory, too.
 
         `DoesNotFitError` E5104: a segment's microcode is too long for its ring.
         """
         kept, ends = self._without_preloaded()
-        bases = {unit: self.external.reserve(ends[unit][-1] if ends[unit] else 0) for unit in UNITS}
+        lengths = {unit: mine[-1] if mine else 0 for unit, mine in ends.items()}
+        bases = {unit: self.external.reserve(n) for unit, n in lengths.items() if n > unit.ucode(self.config)}
         for move in kept:
             if move.microcode:
                 self._place(move, move.microcode, ends, bases)
-        for unit in UNITS:
-            if ends[unit] and ends[unit][-1] > unit.ucode(self.config):
-                self._restore(kept, unit, bases[unit])
+        for unit, base in bases.items():
+            self._restore(kept, unit, base)
         own = self.external.words
         final = self._with_loaders(kept, own)
         code: dict[Unit, list[Ordered]] = {unit: self._encoded(unit) for unit in UNITS}
         code[Unit.MOVE] = final
-        for unit, base in (*bases.items(), (Unit.MOVE, own)):
+        for unit in UNITS:
             words = np.array(pack(code[unit]), np.uint32)
-            if unit is Unit.MOVE:  # the last loaders may bring words behind the last one
-                words = np.append(words, np.zeros(max(0, self._brought - len(words)), np.uint32))
-                self.external.reserve(len(words))
-            elif len(words) != (ends[unit][-1] if ends[unit] else 0):
-                raise InternalError("E1392", f"{unit} has {len(words)} words of microcode, not {ends[unit][-1]}")
-            self.external.fill(base, words)
+            if len(words) != lengths[unit]:
+                raise InternalError("E1392", f"{unit} has {len(words)} words of microcode, not {lengths[unit]}")
+            if unit in bases:
+                self.external.fill(bases[unit], words)
+        if self._brought:  # the last loaders may bring words behind the last one
+            words = np.array(pack(final), np.uint32)
+            words = np.append(words, np.zeros(max(0, self._brought - len(words)), np.uint32))
+            self.external.reserve(len(words))
+            self.external.fill(own, words)
         return code
 
     def _without_preloaded(self) -> tuple[list[LinkedMove], dict[Unit, list[int]]]:

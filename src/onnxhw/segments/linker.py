@@ -13,10 +13,11 @@ from ..errors import DoesNotFitError
 from ..ir.graph import Graph
 from ..isa.timing import timeline
 from ..isa.units import Unit
-from ..program.model import DeviceProgram, Entry, Layer
-from ..sched import entries
+from ..program.model import DeviceProgram, Entry, TensorPart
+from ..sched import entries, unnamed
 from .constant_moves import ConstantMoves
 from .linked_code import Counts, LinkedCode
+from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
@@ -55,7 +56,7 @@ class _Linker:
         self.runs: list[RunTimes] = []
         self.microcode: list[MoveJob] = []
         self.entries: dict[str, Entry] = {}
-        self.layers: list[Layer] = []
+        self.layers = LinkedLayers(graph)
 
     def program(self) -> DeviceProgram:
         """Link all segments."""
@@ -72,11 +73,12 @@ class _Linker:
             what = f"{4 * self.external.words} bytes of external memory are needed, {self.config.name} has fewer"
             raise DoesNotFitError("E5190", what, hint="a smaller model, or a board with more external memory")
         weights, params, tables = images(self.resident, self.config)
-        macs = sum(segment.graph.macs() for segment in self.plan.segments)
+        layers = self.layers.layers()
         return DeviceProgram(
             self.config, self.graph.name, code, weights, params, tables, self.entries | self.tensors.ports(),
-            list(self.graph.inputs), list(self.graph.outputs), self.layers, timeline(self.config, code).cycles, macs,
-            nominal=self.graph.macs(), external=self.external.image(),
+            list(self.graph.inputs), [unnamed(port) for port in self.graph.outputs], layers,
+            timeline(self.config, code).cycles, sum(layer.macs for layer in layers), nominal=self.graph.macs(),
+            external=self.external.image(), segments=len(self.placed),
         )  # fmt: skip
 
     def _segment(self, n: int, placed: PlacedSegment) -> None:
@@ -120,11 +122,21 @@ class _Linker:
             self.code.put(move)
 
     def _entries(self, n: int, placed: PlacedSegment, before: Counts) -> None:
-        """The tensors that a segment makes."""
-        results = {op.name: op.output for op in placed.segment.graph.ops}
-        table = entries(placed.part.lowered, placed.part.candidate)
-        for each in placed.segment.parts:
-            name, found, vectors = part_name(each, n), table[results[each.op]], before[Unit.VECTOR]
+        """The tensors that a segment makes, and the layers that it has parts of."""
+        segment, part = placed.segment, placed.part
+        results = {op.name: op.output for op in segment.graph.ops}
+        parts = {results[each.op]: each for each in segment.parts}
+        vectors = before[Unit.VECTOR]
+        for tensor, found in entries(part.lowered, part.candidate).items():
+            if not found.op:
+                continue
+            mine = parts.get(tensor)
+            if mine:
+                name, whole = part_name(mine, n), TensorPart(mine.tensor, mine.box)
+            else:  # rows that only this segment takes of a tensor: the model has no name for them
+                name, whole = f"{found.op}@{n}", None
             self.entries[name] = replace(
-                found, name=name, ready=found.ready + vectors, last=found.last + vectors, op=each.op
-            )
+                found, name=name, ready=found.ready + vectors, last=found.last + vectors,
+                op=mine.op if mine else found.op, part=whole,
+            )  # fmt: skip
+        self.layers.add(part.lowered, part.candidate, {each.op for each in segment.parts}, before)

@@ -43,6 +43,15 @@ ROUNDS = 200
 """Times that groups are chosen again at most."""
 
 
+class NoPartError(DoesNotFitError):
+    """E5191: of an operation of a graph no part fits the chip; `operation` is its name."""
+
+    def __init__(self, op: Op, refusals: Sequence[str]) -> None:
+        last = f"; last: {refusals[-1]}" if refusals else ""
+        super().__init__("E5191", f"no part of it fits the chip{last}", where=op.where, hint="a larger preset")
+        self.operation = op.name
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A way to run the operations `first` to `end`: the last result in so many blocks of channels, stripes of rows and
@@ -59,7 +68,7 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
 
     `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
     (`onnxhw.segments.PartCycles`). `UsageError` E2190: the configuration has no external memory. `DoesNotFitError`
-    E5190: it is too small; E5191: of an operation there is no part that fits the chip.
+    E5190: it is too small. `NoPartError` E5191: of an operation there is no part that fits the chip.
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
@@ -78,7 +87,7 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
             found = Plan(linked, assign(graph, linked, config, config.external))
             check_plan(graph, found, config)
             return found
-    raise _no_part(graph.ops[0], list(refused.values()))
+    raise NoPartError(graph.ops[0], list(refused.values()))
 
 
 def _refusal(
@@ -93,11 +102,6 @@ def _refusal(
     except (DoesNotFitError, UnsupportedError) as error:
         return error.what
     return "" if segments else "it cannot be cut so"
-
-
-def _no_part(op: Op, refusals: Sequence[str]) -> DoesNotFitError:
-    last = f"; last: {refusals[-1]}" if refusals else ""
-    return DoesNotFitError("E5191", f"no part of it fits the chip{last}", where=op.where, hint="a larger preset")
 
 
 class _Search:
@@ -131,7 +135,7 @@ class _Search:
                 chosen[first] = best.cost + chosen[best.end][0], best
         if 0 not in chosen:
             stuck = max(n for n in range(count) if n not in chosen)
-            raise _no_part(self.graph.ops[stuck], [why for each, why in refused.items() if each.first == stuck])
+            raise NoPartError(self.graph.ops[stuck], [why for each, why in refused.items() if each.first == stuck])
         path: list[Candidate] = []
         at = 0
         while (found := chosen[at][1]) is not None:

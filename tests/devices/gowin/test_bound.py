@@ -41,8 +41,20 @@ def test_a_wire_without_a_delay_counts_as_the_longest():
 
 
 def test_a_multiplier_is_a_path_of_its_own_and_limits_the_clock():
-    found = bound.slowest(netlist(m=cell("MULT9X9", CLK=1, DOUT=2)), "")
+    registered = {"parameters": dict.fromkeys(bound.REGISTERS, "1")}
+    found = bound.slowest(netlist(m=cell("MULT9X9", CLK=1, DOUT=2) | registered), "")
     assert found.inside
     report = bounded(RouteReport(clocks={"clk": ClockResult(512.0, 54.0)}), found)
     assert report.clocks["clk"].achieved == 1000 / (bound.MARGIN * bound.ASSUMED_PRODUCT_NS)
     assert "assumed" in report.path
+
+
+def test_logic_that_feeds_itself_is_no_path_that_may_be_left_out():
+    loop = netlist(a=cell("LUT4", I0=2, F=3), b=cell("LUT4", I0=3, F=2), ff=cell("DFF", CLK=1, D=3, Q=4))
+    with pytest.raises(AssertionError, match="feeds itself"):
+        bound.slowest(loop, "")
+
+
+def test_a_multiplier_without_registers_is_not_bounded_by_its_own_time():
+    with pytest.raises(AssertionError, match="multiplier m has no register AREG"):
+        bound.slowest(netlist(m=cell("MULT9X9", CLK=1, DOUT=2) | {"parameters": {"BREG": "1", "OUT_REG": "1"}}), "")

@@ -17,6 +17,7 @@ from onnxhw.isa.link import (
     ARMED,
     COMMIT_WORDS,
     COMPLETE,
+    IMAGE,
     LOADED,
     REGISTERS,
     VERSION,
@@ -111,7 +112,10 @@ def random_items(rng, model):
     count = rng.choice((0, 1, 1, 2, 6, 6, 9, 9, 129 if rng.random() < 0.1 else 3))
     follows = kind in (Command.WRITE, Command.COMMIT) or rng.random() < 0.03
     words = [rng.choice((0, rng.getrandbits(32))) for _ in range(count)] if follows else []
-    if kind == Command.COMMIT and len(words) == COMMIT_WORDS and rng.random() < 0.7:
+    if kind == Command.COMMIT and model.info.external and rng.random() < 0.8:
+        space = rng.choice((Space.EXTERNAL, 0))
+        words = [rng.choice((0, 1, rng.getrandbits(32))) for _ in range(1 if space else COMMIT_WORDS + 1)]
+    if kind == Command.COMMIT and words and rng.random() < 0.7:
         words[0] = model.load_crc
     session = rng.choice((SESSION,) * 15 + (0, 7))
     version = rng.choice((VERSION,) * 15 + (1, 2, 8 + VERSION))
@@ -269,14 +273,14 @@ def test_inputs_are_those_of_the_session_that_has_sent_them():
 
 
 def test_external_memory_is_the_hosts_during_a_run_too():
-    """It holds no part of the program; no other memory of the core is touched."""
+    """It holds no part of a program without an image; no other memory of the core is touched."""
     both, numbers = InStep(info=WITH_EXTERNAL), iter(range(100))
 
     def send(kind, *args, **kwargs):
         both.send(command(kind, next(numbers), *args, **kwargs).encode())
 
     both.send(hello())
-    send(Command.COMMIT, words=[0, 1, 2, 3, 4, 5, 6])
+    send(Command.COMMIT, words=[0, 1, 2, 3, 4, 5, 6, 0])
     send(Command.WRITE, Space.EXTERNAL, 9, [1, 2, 3])
     send(Command.WRITE, Space.INPUT, 0, list(range(INPUT_WORDS)))
     send(Command.RUN, address=7)
@@ -285,6 +289,54 @@ def test_external_memory_is_the_hosts_during_a_run_too():
     assert both.statuses == {Status.OK}
     assert (both.port.runs, both.model.loaded, both.model.load_crc) == (1, True, 0)
     assert [both.port.memory[Space.EXTERNAL, 9 + i] for i in range(4)] == [1, 4, 3, 5]
+    both.check_memory()
+
+
+def test_an_image_of_external_memory():
+    """It has a CRC of its own and outlives programs; a write to it ends both, a stopped run the program only."""
+    both = InStep(info=WITH_EXTERNAL)
+
+    def send(kind, *args, status=Status.OK, **kwargs):
+        (answer,) = FrameReader().feed(both.send(command(kind, both.model.due, *args, **kwargs).encode()))
+        assert answer.header.space == status
+
+    def flags():
+        send(Command.READ, REGISTERS, count=4)
+        return both.model.loaded * LOADED | both.model.image * IMAGE
+
+    both.send(hello())
+    image, code = [1, 2, 3], [4, 5]
+    crc = crc32c(load_record(Space.EXTERNAL, 9, np.array(image, "<u4").tobytes()))
+    of_code = crc32c(load_record(Space.MOVE_UCODE, 0, np.array(code, "<u4").tobytes()))
+    counts = [1, 2, 3, 4, 5, 6, 7]
+    send(Command.RESET, address=3)
+    send(Command.WRITE, Space.EXTERNAL, 9, image)
+    send(Command.COMMIT, Space.EXTERNAL, words=[crc ^ 1], status=Status.BAD_LOAD)
+    send(Command.COMMIT, Space.EXTERNAL, words=[crc])
+    assert (flags(), both.model.image_crc) == (IMAGE, crc)
+    send(Command.WRITE, Space.MOVE_UCODE, 0, code)
+    send(Command.COMMIT, words=[of_code, *counts])
+    assert both.port.memory[Space.CONTROL, Control.MOVE_COUNT] == 7
+    # Inputs are no part of it, before and in a run, which begins at once if it is told to.
+    send(Command.WRITE, Space.EXTERNAL_INPUT, 20, [8, 9])
+    send(Command.RUN, address=5, count=1)
+    assert both.port.runs == 1
+    send(Command.WRITE, Space.EXTERNAL_INPUT, 22, [10])
+    send(Command.WRITE, Space.EXTERNAL, 20, [8], status=Status.BUSY)
+    assert flags() == LOADED | IMAGE
+    send(Command.RESET)
+    assert flags() == IMAGE, "moves have changed the memories that held the program"
+    send(Command.RESET, address=1)
+    send(Command.WRITE, Space.MOVE_UCODE, 0, code)
+    send(Command.COMMIT, words=[of_code, *counts])
+    assert flags() == LOADED | IMAGE
+    send(Command.WRITE, Space.EXTERNAL, 20, [8])
+    assert flags() == 0
+    send(Command.RESET, address=1)
+    send(Command.COMMIT, Space.EXTERNAL, words=[0])
+    send(Command.COMMIT, words=[0, *counts])
+    send(Command.RESET, address=2)
+    assert flags() == 0
     both.check_memory()
 
 
@@ -299,9 +351,9 @@ def test_loader_and_model_in_step(seed):
 
 @pytest.mark.slow
 @pytest.mark.rtl
-@pytest.mark.parametrize("seed", [2, 3, 4, 5])
-def test_loader_and_model_in_step_for_long(seed):
-    both = run_in_step(seed, 200)
+@pytest.mark.parametrize(("seed", "info"), [(2, INFO), (3, INFO), (4, INFO), (5, INFO), (6, WITH_EXTERNAL)])
+def test_loader_and_model_in_step_for_long(seed, info):
+    both = run_in_step(seed, 200, info)
     assert {Status.OK, Status.BAD_FRAME, Status.BAD_COMMAND} <= both.statuses
 
 

@@ -11,7 +11,8 @@ from ...driver.artifact import check_manifest
 from ...driver.json_records import wrong_simulations
 from ...errors import UsageError
 from ...files import read_json, reason, sha256
-from ...program.input_regions import intake, latency
+from ...program.external_use import external_record, external_sentence
+from ...program.input_regions import from_start, intake, latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
 from ...program.traffic import Rates
@@ -114,7 +115,9 @@ def write_reports(
     line = [waiting_sentence(record)] if record else []
     for number, (part, summary) in enumerate(zip(program.programs, summaries, strict=True)):
         own = [_of_part(record, number, part) for record in simulations]
-        write_report(folder, part, summary, manifest, own, f"-{number}" if number else "", line)
+        external = external_record([part], part.config) if part.in_segments else None
+        said = [external_sentence(external), *line] if external else line
+        write_report(folder, part, summary, manifest, own, f"-{number}" if number else "", said)
 
 
 def _of_part(record: Mapping[str, Any], number: int, part: DeviceProgram) -> Mapping[str, Any]:
@@ -188,8 +191,10 @@ def described(program: Program) -> dict[str, Any]:
         "config": config.fingerprint if config else None,
         "run_cycles": program.cycles,
         "intake_cycles": sum(map(intake, program.programs)),
+        "cycles_from": "start" if any(map(from_start, program.programs)) else "input",
         "macs_executed": program.macs,
         "macs_nominal": program.nominal,
+        "external": external_record(program.programs, config),
     }
 
 
@@ -210,6 +215,7 @@ def _details(program: DeviceProgram, summary: Profile) -> dict[str, Any]:
         "predicted_cycles": latency(program),
         "run_cycles": summary.cycles,
         "utilization": summary.utilization,
+        "external": external_record([program], program.config),
         "layers": [asdict(row) for row in summary.layers],
         "units": [asdict(row) for row in summary.units],
     }

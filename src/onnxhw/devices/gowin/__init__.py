@@ -9,7 +9,7 @@ from ...config import HwConfig
 from ...errors import UsageError
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import mapping, parts, report, timing
+from . import mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -36,9 +36,14 @@ class Gowin:
         return parts.KNOWN
 
     def platform(self, board: Board) -> Any:
-        """`UsageError` E2371: pins in a board's file are not read for this family."""
-        what = f"pins in a board's file are not read for {self.name} yet"
-        raise UsageError("E2371", what, where=f"board {board.name}", hint="the table platform, with a class of pins")
+        """A `GowinPlatform`; `UsageError` E2376 for pins that the part does not have."""
+        from amaranth.vendor import GowinPlatform
+
+        from ..declared import declared
+
+        pins.check_pins(board)
+        members = {"part": parts.part_number(board), "family": board.device}
+        return declared(board, GowinPlatform, members, pins.ATTRIBUTES)
 
     def device_of(self, platform: Any) -> str:
         """As `GowinPlatform` has it."""
@@ -85,8 +90,8 @@ class Gowin:
         return files
 
     def key(self, board: Board) -> dict[str, str]:
-        """Nothing else."""
-        return {}
+        """How the clock is bounded: the tools alone say nothing of it."""
+        return {"bound": report.identity()}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""

@@ -33,6 +33,8 @@ LOGIC = ("LUT", "MUX2_LUT", "ALU", "RAM16")
 """Cells through which signals pass; of a memory of lookup tables those of the read address (`READ`)."""
 READ = "RAD"
 CLOCKS = ("CLK", "CLKA", "CLKB")
+REGISTERS = ("AREG", "BREG", "OUT_REG")
+"""Parameters of a multiplier: without these registers its product would be a part of longer paths."""
 WIRE = re.compile(r"\(INTERCONNECT (\S+) (\S+) \([^:]*:[^:]*:([\d.e+-]+)\) \([^:]*:[^:]*:([\d.e+-]+)\)\)")
 
 
@@ -135,6 +137,8 @@ class _Paths:
                 waiting[reader] -= 1
                 if not waiting[reader]:
                     ready.append(reader)
+        loops = [name for name, count in waiting.items() if count > 0]
+        assert not loops, f"logic without registers that feeds itself, of which no path has an end: {loops[:3]}"
 
     @staticmethod
     def _passing(cell: Mapping[str, Any]) -> list[tuple[str, int]]:
@@ -166,6 +170,9 @@ def slowest(routed: Mapping[str, Any], sdf: str) -> PathBound:
         kind = kind_of(cell)
         if not kind:
             continue
+        if kind == "MULT":
+            bare = [one for one in REGISTERS if int(cell["parameters"].get(one, "0"), 2) != 1]
+            assert not bare, f"multiplier {name} has no register {bare[0]}"
         if kind == "MULT" and worst.ns < ASSUMED_PRODUCT_NS:
             worst = PathBound(ASSUMED_PRODUCT_NS, 0.0, name, name, 0, inside=True)
         for port, net in _inputs(cell):

@@ -20,7 +20,7 @@ makes it)."""
 LUT_TERMS = (6900, 800, 8.0, 25.0)
 FF_TERMS = (7000, 930, 6.2, 15.0)
 """LUT4 and flip-flops of the design, per lane, per bit of an accumulator row and of an activation word, fitted to Yosys
-0.70 on ``tang-nano-20k``, the same with two lanes, and ``mini``."""
+0.70 on ``mini`` and two larger configurations."""
 DEPTHWISE = (1600, 1300)
 """The same of the depthwise unit, without its window, weights and sums."""
 

@@ -1,5 +1,6 @@
 """How nextpnr and Yosys name what a GW2A consists of."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -14,8 +15,10 @@ from . import bound
 SDF = "top.sdf"
 """Where nextpnr writes the delays of wires."""
 
-KINDS = {"lut": "LUT4", "ff": "DFF", "ebr": "BSRAM", "pll": "rPLL"}
-"""Our names of the resources, and nextpnr's."""
+KINDS = {"lut": "LUT4", "ff": "DFF", "dsp": "MULT18X18", "ebr": "BSRAM", "lutram": "RAM16SDP4", "pll": "rPLL"}
+"""Our names of the resources, and nextpnr's, which counts what shares a place apart (`shared`)."""
+MEMORY_LUTS = 6
+"""LUT4 sites of a memory of lookup tables: four that hold it, and two that its writing keeps from being used."""
 NAMES = CellNames(
     suffix=re.compile(r"_(?:DFF|LUT|ALU|MUX2_|RAM16SDP)[A-Z0-9]*_.*|\$.*"),
     inputs={"CE": "its clock enable", "RESET": "its reset", "SET": "its set"},
@@ -42,10 +45,29 @@ def bounded(found: RouteReport, slowest: bound.PathBound) -> RouteReport:
     return replace(found, clocks=clocks, path=f"{text} ({BASIS})")
 
 
+def shared(found: RouteReport, utilization: Mapping[str, Any]) -> RouteReport:
+    """The report with lookup tables and multiplier blocks as `counts` has them: of carry cells and LUT RAM, too, and
+    with two narrow multipliers in a block."""
+
+    def used(kind: str) -> int:
+        return int(utilization[kind]["used"]) if kind in utilization else 0
+
+    (_, luts), (_, blocks) = found.resources["lut"], found.resources["dsp"]
+    lut = used("LUT4") + used("ALU") + MEMORY_LUTS * used("RAM16SDP4")
+    dsp = used("MULT18X18") + -(-used("MULT9X9") // 2)
+    return replace(found, resources=found.resources | {"lut": (lut, luts), "dsp": (dsp, blocks)})
+
+
+def identity() -> str:
+    """What this file and `bound` are: a result that is kept has the clock that they have found."""
+    return hashlib.sha256(b"".join(Path(str(name)).read_bytes() for name in (__file__, bound.__file__))).hexdigest()
+
+
 def report(record: Mapping[str, Any], directory: Path) -> RouteReport:
     """What `RouteReport` keeps of the JSON that nextpnr writes, with the clock bounded by what that leaves out."""
     routed = json.loads((directory / "routed.json").read_text())
-    return bounded(read_report(record, KINDS, NAMES), bound.slowest(routed, (directory / SDF).read_text()))
+    found = shared(read_report(record, KINDS, NAMES), record["utilization"])
+    return bounded(found, bound.slowest(routed, (directory / SDF).read_text()))
 
 
 def counts(cells: Mapping[str, int]) -> dict[str, int]:
@@ -54,7 +76,7 @@ def counts(cells: Mapping[str, int]) -> dict[str, int]:
     get = cells.get
     luts = sum(get(f"LUT{inputs}", 0) for inputs in (1, 2, 3, 4)) + get("ALU", 0)
     return {
-        "LUT4": luts + sum(6 * get(f"RAM16SDP{bits}", 0) for bits in (1, 2, 4)),
+        "LUT4": luts + sum(MEMORY_LUTS * get(f"RAM16SDP{bits}", 0) for bits in (1, 2, 4)),
         "flip-flops": sum(count for name, count in cells.items() if name.startswith("DFF")),
         "multipliers": get("MULT18X18", 0) + -(-get("MULT9X9", 0) // 2),
         "block RAMs": sum(get(name, 0) for name in ("SDPB", "SDPX9B", "DPB", "DPX9B", "SP", "SPX9", "pROM", "pROMX9")),

@@ -18,6 +18,7 @@ from ...program.host_words import tensor_of, tensor_spans
 from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
 from ...program.result import Result
+from ..engine import require_able
 from ..run_setup import budget, program_writes, watchdog_error
 from ..verilog import to_verilog
 from . import run as icarus
@@ -81,6 +82,7 @@ class CocotbEngine(Closeable):
     def load(self, program: DeviceProgram) -> None:
         """Write a program into the core, unless it is the one that is loaded."""
         if self._loaded is not program:
+            require_able(self.name, program)
             self._loaded = None
             self._do(list(program_writes(program)))
             self._loaded = program

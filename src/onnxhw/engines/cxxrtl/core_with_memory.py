@@ -1,8 +1,8 @@
 """The core with external memory as a compiled design: its controller, and a memory that checks it."""
 
 import ctypes
+import re
 import sys
-from collections.abc import Mapping
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -11,16 +11,6 @@ import numpy as np
 from ...build.cache import sources
 from ...config import HwConfig
 from ...errors import InternalError, MismatchError
-from ...isa.instructions import UNITS
-from ...isa.memory import ENDED, Control, Space
-from ...isa.microcode import pack
-from ...isa.units import Unit
-from ...program.external_tensors import external_span, external_tensor, external_words
-from ...program.host_words import memories
-from ...program.model import DeviceProgram
-from ...program.result import Result
-from ...program.storage import Array8
-from ..run_setup import budget, watchdog_error
 from .build import Library, Progress, build, elaborate
 from .core_model import CoreModel, Words
 from .sdram_model import SdramCounts, SdramNumbers
@@ -46,12 +36,6 @@ def core_with_memory_library(config: HwConfig, *, waves: bool = False, progress:
     return build(make, drivers=drivers, waves=waves, parts=parts, label=label, progress=progress)
 
 
-CONSTANTS = (Space.WEIGHT, Space.PARAM, Space.TABLE)
-"""Memories that hold what stays on chip from one run to the next."""
-START_MOST = 1000
-"""Cycles that the begin of a run may take, more than any memory's `ExternalMemory.start_wait`."""
-
-
 class CoreWithMemoryModel(CoreModel):
     """`CoreModel` of a core with external memory, whose contents are put and got past its pins, in no time.
 
@@ -62,6 +46,7 @@ class CoreWithMemoryModel(CoreModel):
         super().__init__(library, config)
         assert config.external is not None
         self.columns = 32 // config.external.data_bits
+        self._begun = next(name for name in self.names() if re.search(r"(?:^| )control running$", name))
         self.library.onnxhw_memory_message.restype = ctypes.c_char_p
         self.library.onnxhw_memory_get.restype = ctypes.c_size_t
         self.library.onnxhw_memory_attach(self.handle, SdramNumbers.of(config.external).array())
@@ -72,6 +57,12 @@ class CoreWithMemoryModel(CoreModel):
         if self._handle is not None:
             self.library.onnxhw_memory_detach(self.handle)
         super().close()
+
+    def start(self) -> None:
+        """Start a run, and wait until external memory is ready for it: until then the counters are those of before."""
+        super().start()
+        while self.get("running") and not self.get(self._begun):
+            self.step()
 
     def put(self, address: int, words: Words) -> None:
         """Write 32-bit words of external memory."""
@@ -99,42 +90,6 @@ class CoreWithMemoryModel(CoreModel):
         if (counts := self.counts).unknown or counts.lost:
             what = f"{counts.unknown} words read that were not known, {counts.lost} rows lost"
             raise MismatchError("E8403", f"external memory: {what}")
-
-    def load(self, program: DeviceProgram) -> None:
-        """Load a program that has moves: its image of external memory, constants that stay on chip, the first words of
-        its microcode, its counts."""
-        self.put(0, program.external)
-        for space, words in memories(program):
-            if space in CONSTANTS:
-                self.write(space, 0, words)
-        for unit, code in program.code.items():
-            if code:
-                self.write(unit.microcode, 0, np.array(pack(code), np.uint32)[: unit.ucode(self.config)])
-        counts = [len(program.code.get(unit, ())) for unit in UNITS]
-        self.write(Space.CONTROL, Control.LOAD_COUNT, [*counts, budget(program)])
-        self.write(Space.CONTROL, Control.MOVE_COUNT, [len(program.code.get(Unit.MOVE, ()))])
-
-    def run_program(self, program: DeviceProgram, inputs: Mapping[str, Array8]) -> Result:
-        """Run the program that is loaded: outputs and cycles. Inputs and outputs lie in external memory.
-
-        `MismatchError` E8402 if it does not end, E8403 if a rule of the memory was violated.
-        """
-        word = self.config.word
-        for name, values in inputs.items():
-            for first, words in external_words(program.tensors[name], values, word):
-                self.put(first, words)
-        self.start()
-        self.run(budget(program) + 2 * START_MOST)
-        status, *_ = self.control(Control.RUN)
-        (cycles,) = self.control(Control.CYCLES)
-        if status != ENDED:
-            raise watchdog_error(program, status, cycles, self.control(Control.LOAD_DONE, len(UNITS)))
-        self.require_legal()
-        outputs = {}
-        for port in program.outputs:
-            entry = program.tensors[port.tensor]
-            outputs[port.tensor] = external_tensor(entry, self.take(*external_span(entry, word)), word)
-        return Result(outputs, cycles=cycles)
 
     @property
     def violation(self) -> str:

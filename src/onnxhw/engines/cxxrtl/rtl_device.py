@@ -43,8 +43,8 @@ OUTPUTS = {
 """Outputs of the core in that order, and the registers that they show: a register is right without settling."""
 FUNCTIONS = ("onnxhw_cycle", "cxxrtl_eval", "cxxrtl_commit", "onnxhw_settle")
 """Functions of the core's library, in the order of ``core_functions`` in core_part.h."""
-SHOWN = ("external__request__payload", "external__request__valid", "external__w_data", "asks", "clear")
-"""What a core with external memory shows to the controller beside it."""
+SHOWN = ("external__request__payload", "external__request__valid", "external__w_data", "asks", "clear", "stopped")
+"""What a core with external memory shows to the controller beside it, and to the link."""
 SEEN = ("external__request__ready", "external__w_next", "external__r_data", "external__r_valid", "started")
 """What it sees of it."""
 
@@ -58,7 +58,7 @@ class BlackBox(Elaboratable):
     """In place of a core: its ports, as signals ``core_<port>`` that nothing drives or reads."""
 
     def __init__(self, external: ExternalMemory | None = None) -> None:
-        widths = WIDTHS if external is None else {**WIDTHS, "asks": 1, "started": 1, "clear": 1}
+        widths = WIDTHS if external is None else {**WIDTHS, "asks": 1, "started": 1, "clear": 1, "stopped": 1}
         self.signals = {name: Signal(width, name=f"core_{name}") for name, width in widths.items()}
         for name, signal in self.signals.items():
             setattr(self, name, signal)

@@ -6,12 +6,12 @@ in a buffer until the CRC over the whole frame has been checked, so that noise n
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import crc, memory, wiring
 from amaranth.lib import stream as streams
 from amaranth.lib.wiring import In, Out
 
-from ...isa.link import COMMIT_WORDS, SEND_WINDOW, Command, Info, Register, Status
+from ...isa.link import SEND_WINDOW, Command, Info, Register, Status, commit_words
 from ...isa.memory import Control, Space
 from ..cells import BlockRam
 from .checks import HEADER_WORDS, FrameChecks
@@ -30,7 +30,8 @@ class CommandEngine(wiring.Component):
       recent one acknowledged (reads with the words that they have brought, as long as these are kept), any other
       answered with SEQUENCE, once.
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
-      inputs are complete.
+      inputs are complete, or at once if it says so. With external memory there is an image besides, which outlives
+      other programs; a run with moves that is `stopped` leaves no program.
     * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
       them; other commands that need a memory of the core are answered with BUSY.
     * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
@@ -42,6 +43,7 @@ class CommandEngine(wiring.Component):
     i, o : streams of the line's bytes. Both are buffered.
     host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
     host_last : Out(1), of a device with external memory: see `SdramHostPort`.
+    stopped : In(1), of such a device: see `Core`.
     running, input_free, input_busy, input_over : In(1), from the core. They are looked at a cycle late, from registers.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
@@ -51,7 +53,7 @@ class CommandEngine(wiring.Component):
 
     def __init__(self, info: Info) -> None:
         self.info = info
-        more = {"host_last": Out(1)} if info.external else {}
+        more = {"host_last": Out(1), "stopped": In(1)} if info.external else {}
         super().__init__(
             {
                 "i": In(streams.Signature(Received)),
@@ -91,7 +93,7 @@ class CommandEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.i), frame.i)
         wiring.connect(m, sender.o, wiring.flipped(self.o))
 
-        checks, state = FrameChecks(self.info.external), LinkState()
+        checks, state = FrameChecks(self.info.external), LinkState(self.info.external)
         arrives, one = Signal(), ~checks.command[Command.RESET]
         for name in ("running", "input_free", "input_busy", "input_over"):
             m.d.sync += getattr(state, name).eq(getattr(self, name))
@@ -106,6 +108,8 @@ class CommandEngine(wiring.Component):
         ]
         if self.info.external:
             m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
+            with m.If(self.stopped):
+                m.d.sync += state.loaded.eq(0)
         with m.If(self.host_we):
             m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
         with m.If(self.baked):
@@ -114,19 +118,23 @@ class CommandEngine(wiring.Component):
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
             self._listen(m, frame, state)
-            checks.judge(
-                m, frame, session=state.session, due=state.due, following=state.following, running=state.running,
-                load_crc=load_crc,
-            )  # fmt: skip
+            checks.judge(m, frame, state, load_crc)
             self._decide(m, frame, checks, state, sender, answers)
             self._accept(m, frame, checks, state, load_crc)
             self._write(m, frame, checks, state, load_crc)
             stream(m, state, self)
             self._answer(m, frame, checks, state, sender)
-            flags = Cat(state.loaded, state.armed, state.complete, Const(0, 13), state.dropped)
-            own = Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
+            own = self._registers(state, load_crc)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
+
+    def _registers(self, state: LinkState, load_crc: Any) -> Any:
+        """The word of the link's own registers at `host_addr`."""
+        if not self.info.external:
+            flags = Cat(state.loaded, state.armed, state.complete, Const(0, 13), state.dropped)
+            return Mux(self.host_addr[0] == Register.LOAD_CRC, load_crc.crc, flags)
+        flags = Cat(state.loaded, state.armed, state.complete, state.image, Const(0, 12), state.dropped)
+        return Array([flags, load_crc.crc, state.image_crc, Const(0, 32)])[self.host_addr[:2]]
 
     # -- states: each adds its own to the FSM ------------------------------------------------------
 
@@ -240,18 +248,35 @@ class CommandEngine(wiring.Component):
                 self._forget_inputs(m, state)
             with m.If(is_[Command.COMMIT]):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
-                m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(COMMIT_WORDS - 1)]
+                m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(commit_words(self.info.external) - 1)]
             with m.If(is_[Command.RESET] & frame.rest[0]):
                 m.d.comb += load_crc.start.eq(1)
                 m.d.sync += state.loaded.eq(0)
+            begins = state.complete
+            if self.info.external:
+                begins = begins | frame.rest[24]
+                self._accept_image(m, frame, checks, state, load_crc)
             with m.If(is_[Command.RUN]):
-                m.d.sync += [state.token.eq(frame.rest[:24]), state.armed.eq(~state.complete), state.complete.eq(0)]
-                m.d.sync += [self.host_we.eq(state.complete), state.left.eq(0)]
+                m.d.sync += [state.token.eq(frame.rest[:24]), state.armed.eq(~begins), state.complete.eq(0)]
+                m.d.sync += [self.host_we.eq(begins), state.left.eq(0)]
                 m.next = "HEAD"
             with m.If(is_[Command.RESET]):
                 m.d.sync += [self.host_we.eq(1), state.left.eq(0)]
                 self._forget_inputs(m, state)
                 m.next = "HEAD"
+
+    @staticmethod
+    def _accept_image(m: Module, frame: Any, checks: FrameChecks, state: LinkState, load_crc: Any) -> None:
+        """What commands change of the image of external memory."""
+        is_ = checks.command
+        with m.If(is_[Command.WRITE] & checks.external & ~checks.data):
+            m.d.sync += state.image.eq(0)
+        with m.If(is_[Command.RESET] & frame.rest[1]):
+            m.d.sync += [state.image.eq(0), state.loaded.eq(0)]
+        with m.If(is_[Command.COMMIT] & checks.external):
+            m.d.comb += load_crc.start.eq(1)
+            m.d.sync += [state.image.eq(1), state.image_crc.eq(load_crc.crc), state.loaded.eq(0), state.left.eq(0)]
+            m.next = "HEAD"
 
     @staticmethod
     def _forget_inputs(m: Module, state: LinkState) -> None:
@@ -268,10 +293,10 @@ class CommandEngine(wiring.Component):
             some.eq(0),
         ]
         with m.State("WRITE"):
-            m.d.sync += [
-                state.phase.eq(state.phase + 1),
-                some.eq(state.phase[2] & checks.command[Command.WRITE] & ~checks.data),
-            ]
+            counted = state.phase[2] & checks.command[Command.WRITE] & ~checks.data
+            if self.info.external:  # a word of the image waits for its place in the last phase
+                counted = counted & ~((state.phase == 7) & self.host_waiting)
+            m.d.sync += [state.phase.eq(state.phase + 1), some.eq(counted)]
             with m.If((state.phase == 2) & ~state.first):
                 m.d.sync += self.host_we.eq(1)
             with m.If((state.phase == 7) & self.host_waiting):
@@ -280,6 +305,9 @@ class CommandEngine(wiring.Component):
                 m.d.sync += state.first.eq(0)
                 with m.If(~state.first):
                     m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
+                    if self.info.external:  # the last of the counts stands apart
+                        with m.If(checks.command[Command.COMMIT] & (state.left == 2)):
+                            m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
                     with m.If(state.left == 1):
                         m.next = "HEAD"
 

@@ -6,15 +6,19 @@ from ...isa.link import Status
 
 
 class LinkState:
-    """What the link remembers from frame to frame, and the answer under way."""
+    """What the link remembers from frame to frame, and the answer under way. `external`: there is such a memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, external: bool = False) -> None:
         self.session = Signal(8)
         self.due = Signal(8)
         self.gap = Signal()
         """The host knows already that frames are missing."""
         self.token = Signal(24)
         self.loaded = Signal()
+        if external:
+            self.image = Signal()
+            """External memory holds a complete image."""
+            self.image_crc = Signal(32)
         self.dropped = Signal(16)
         self.status = Signal(Status)
         self.seq = Signal(8)

@@ -1,0 +1,111 @@
+"""`SegmentedGraphs`: graphs larger than the chip, where there is external memory: one program of segments each.
+
+What does not fit the chip is planned and linked (`onnxhw.segments`). A forecast is the plan without its program.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..config import HwConfig
+from ..errors import DoesNotFitError, UnsupportedError
+from ..ir.graph import Graph
+from ..program.model import DeviceProgram
+from ..segments import PartCycles, Plan, estimate_cycles, link, make_plan
+
+APART = 0.5
+"""Share of the cycles that transfers and runs could go on side by side, as the estimate takes them to, in which they do
+not, because what is loaded next finds no bank that the running segment leaves alone (docs/segments.md, "Forecast")."""
+
+TABLE_BYTES = 4 * 256
+"""Of external memory for a table: a 32-bit word for each entry."""
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a graph in segments takes, about: `cycles` of a run, bytes of external memory, and those that move in a
+    run."""
+
+    cycles: int
+    segments: int
+    external_bytes: int
+    moved_bytes: int
+
+
+class SegmentedGraphs:
+    """Plans of graphs for a configuration; each graph is planned once, however often a model is placed."""
+
+    def __init__(self, config: HwConfig) -> None:
+        self.config, self._cycles = config, PartCycles(config)
+        self._plans: dict[tuple[object, ...], Plan | DoesNotFitError] = {}
+
+    def program(self, graph: Graph) -> DeviceProgram:
+        """The program of a graph in segments.
+
+        `NoPartError` E5191: of an operation no part fits the chip; `DoesNotFitError` E5190: external memory is too
+        small; `UnsupportedError` (E43xx): operations that cannot be mapped, whatever their size.
+        """
+        from .. import sched  # only here: it takes long to import
+
+        program = link(graph, self._plan(graph), self.config)
+        sched.check(program)
+        return program
+
+    def forecast(self, graph: Graph) -> Forecast:
+        """What it will take, without its program; errors as of `program`."""
+        plan = self._plan(graph)
+        found = estimate_cycles(plan, self.config, self._cycles)
+        apart, tables = found.run + found.memory - found.cycles, TABLE_BYTES * _tables(plan)
+        moved = found.weight_bytes + found.activation_bytes + tables
+        cycles = found.cycles + round(APART * apart + tables / found.peak)
+        return Forecast(cycles, len(plan.segments), plan.external_bytes, moved)
+
+    def _plan(self, graph: Graph) -> Plan:
+        key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
+        if key not in self._plans:
+            require_mapped(graph, self.config)
+            try:
+                self._plans[key] = make_plan(graph, self.config, self._cycles)
+            except DoesNotFitError as error:
+                self._plans[key] = error
+        found = self._plans[key]
+        if isinstance(found, DoesNotFitError):
+            raise found
+        return found
+
+
+def _tables(plan: Plan) -> int:
+    """Tables that segments bring, about: those of functions of single elements that the segment before has not."""
+    found, before = 0, set[str]()
+    for segment in plan.segments:
+        ops = {op.name for op in segment.graph.ops if op.elementwise and len(set(op.inputs)) == 1}
+        found, before = found + len(ops - before), ops
+    return found
+
+
+def require_mapped(graph: Graph, config: HwConfig) -> None:
+    """`UnsupportedError` for operations that the scheduler cannot map, of whatever size they were."""
+    from .. import sched  # only here: it takes long to import
+
+    try:
+        sched.map_operations(graph, config)
+    except UnsupportedError as error:
+        if others := [each for each in sched.causes(error) if not isinstance(each, sched.TooLargeError)]:
+            raise sched.together(others) from error
+
+
+def on_chip_or_segmented(on_chip: Callable[[], T], segmented: Callable[[], U]) -> T | U:
+    """What the scheduler makes of a graph on the chip alone, or if that is too small for it, what segments make."""
+    from .. import sched
+
+    try:
+        return on_chip()
+    except DoesNotFitError:
+        return segmented()
+    except UnsupportedError as error:
+        if not any(isinstance(each, sched.TooLargeError) for each in sched.causes(error)):
+            raise
+        return segmented()

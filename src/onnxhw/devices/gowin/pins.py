@@ -1,0 +1,55 @@
+"""Pins of the Gowin parts: which a package has, and the electrical settings of those that a board file declares."""
+
+import difflib
+import importlib.util
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ...board import Board
+from ...board_pins import names
+from ...errors import UsageError
+from . import parts
+
+ATTRIBUTES = {
+    # A line that nobody drives is idle, not an endless break.
+    "input": {"PULL_MODE": "UP"},
+    "high": {"PULL_MODE": "DOWN"},
+    "low": {"PULL_MODE": "UP"},
+}
+"""Settings by what a pin is (`onnxhw.devices.declared.Attributes`), as the constraint file writes them."""
+CONFIGURATION = {"TMS", "TCK", "TDI", "TDO", "RECONFIG_N", "READY", "DONE", "MCLK", "MCS_N", "MO", "MI", "SCLK", "SI",
+                 "SO", "SSPI_CS_N", "FASTRD_N", "DIN", "DOUT", "CLKHOLD_N"}  # fmt: skip
+"""Functions of pins with which the device is configured: gowin_pack gives none of them to a design unless asked."""
+
+
+@lru_cache(maxsize=1)
+def _database() -> Any:
+    """Apicula's database of the die, from which nextpnr's own is made; None if it is not there to tell."""
+    if importlib.util.find_spec("apycula") is None:
+        return None
+    chipdb = importlib.import_module("apycula.chipdb")
+    return chipdb.load_chipdb(str(Path(str(chipdb.__file__)).parent / f"{parts.FAMILY}.msgpack.xz"))
+
+
+@lru_cache(maxsize=8)
+def package_pins(part: str) -> frozenset[str]:
+    """The pins of a part that a design may use; empty if the database is not there to tell. It takes a second."""
+    database = _database()
+    if database is None or part not in database.packages:
+        return frozenset()
+    package, device, _ = database.packages[part]
+    found = database.pinout[device][package]
+    return frozenset(pin for pin, (_, functions) in found.items() if not CONFIGURATION.intersection(functions))
+
+
+def check_pins(board: Board) -> None:
+    """`UsageError` E2376 names a pin of the board's file that its package does not have for a design."""
+    known = package_pins(parts.part_number(board))
+    for key, pin in names(dict(board.pins)) if known else ():
+        if pin not in known:
+            what = f"pins.{key}: package {board.package} of {board.device} has no pin {pin!r} for a design"
+            near = difflib.get_close_matches(pin, sorted(known), 3, cutoff=0.5)
+            hint = f"like it: {', '.join(near)}; " if near else ""
+            hint += "supply, ground and configuration pins are none; look into the maker's pin table"
+            raise UsageError("E2376", what, where=f"board {board.name}", hint=hint)

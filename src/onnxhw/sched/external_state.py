@@ -1,0 +1,112 @@
+"""`ExternalState`: what external memory holds between the moves of a run, which come one after the other.
+
+Its words are of three kinds, and stay it for the whole run, so that the next run finds what this one has found:
+
+- *constants*: words of the image that moves bring to weights, parameters, tables or microcode. Nothing stores there;
+- *inputs*: words of the pieces that the tensor table has of them. The host writes them, and nothing else;
+- *tensors*: all others. They are stored before they are loaded, into activation memory only, and loaded before
+  something else is stored there.
+
+Of a tensor each lane is known to hold something or not, as in activation memory.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InternalError
+from ..isa.memory import host_stride
+from ..program.model import DeviceProgram, Entry, ExternalPiece
+
+Words = npt.NDArray[np.int64]
+Lanes = npt.NDArray[np.uint8]
+LANES = 0x0F
+"""Bits of a word's bytes that hold something."""
+STORED, INPUT, CONSTANT, READ = 0x10, 0x20, 0x40, 0x80
+
+
+class ExternalState:
+    """The state of each word. What may not be done is a text, empty if it may."""
+
+    def __init__(self, program: DeviceProgram) -> None:
+        assert program.config.external is not None
+        self.program, self.image = program, program.external
+        self.words = program.config.external.host_words
+        if len(self.image) > self.words:
+            what = f"the image of external memory has {len(self.image)} words, the memory {self.words}"
+            raise InternalError("E1203", what)
+        self.state = np.zeros(self.words, np.uint8)
+        for name in dict.fromkeys(port.tensor for port in program.inputs):
+            for piece in program.tensors[name].external:
+                first, end = self._span(program.tensors[name], piece)
+                self.state[first:end] |= INPUT | LANES
+
+    def _span(self, entry: Entry, piece: ExternalPiece) -> tuple[int, int]:
+        """The host words of a piece; `InternalError` E1211 if it has no proper place."""
+        place, word = piece.place, self.program.config.word
+        _, channels, height, width = place.shape
+        dense = place.lane == 0 and (place.row, place.plane) == (width, height * width)
+        stride = host_stride(word)
+        first, count = place.base * stride, place.blocks(word) * height * width * stride
+        if not dense or min(channels, height, width) < 1 or place.base < 0 or first + count > self.words:
+            raise InternalError("E1211", f"has no place in external memory: {place}", where=f"tensor {entry.name!r}")
+        return first, first + count
+
+    def load_tensor(self, words: Words) -> tuple[str, Lanes]:
+        """Load into activation memory; of words that may be, the lanes that hold something."""
+        found = self.state[words]
+        there = found & (STORED | INPUT) != 0
+        if not there.all():
+            at = int(words[int(there.argmin())])
+            return f"loads word {at} of external memory, which is of no input and was not stored", found
+        self.state[words] |= READ
+        return "", found & np.uint8(LANES)
+
+    def load_constants(self, words: Words) -> str:
+        """Load into another memory."""
+        found = self.state[words]
+        if int(words.max()) >= len(self.image):
+            return f"loads word {int(words.max())} of external memory, whose image has {len(self.image)}"
+        wrong = found & (STORED | INPUT) != 0
+        if wrong.any():
+            return f"loads word {int(words[int(wrong.argmax())])} of external memory, which is no constant"
+        self.state[words] |= CONSTANT
+        return ""
+
+    def store(self, words: Words, lanes: Lanes) -> str:
+        """Store from activation memory; `lanes`: those that hold something."""
+        found = self.state[words]
+        for bit, whose in ((INPUT, "of an input"), (CONSTANT, "a constant")):
+            if (wrong := found & bit != 0).any():
+                return f"stores over word {int(words[int(wrong.argmax())])} of external memory, which is {whose}"
+        lost = found & (STORED | READ) == STORED
+        if lost.any():
+            return f"stores over word {int(words[int(lost.argmax())])} of external memory before it was loaded"
+        self.state[words] = STORED | lanes
+        return ""
+
+    def check_end(self) -> None:
+        """`InternalError` E1214 unless all outputs are there and each word of the image that is not 0 was brought."""
+        for name in dict.fromkeys(port.tensor for port in self.program.outputs):
+            entry = self.program.tensors[name]
+            if entry.external:
+                self._output(entry)
+        lost = np.flatnonzero((self.image != 0) & (self.state[: len(self.image)] & CONSTANT == 0))
+        if len(lost):
+            raise InternalError("E1214", f"no move brings word {int(lost[0])} of the image of external memory")
+
+    def _output(self, entry: Entry) -> None:
+        piece, word = entry.external[0], self.program.config.word
+        first, end = self._span(entry, piece)
+        where = f"output {entry.name!r}"
+        if piece.storage is not None or piece.place.shape != entry.shape:
+            raise InternalError("E1211", "does not lie in external memory as it is", where=where)
+        lanes = np.zeros((piece.place.blocks(word), host_stride(word) * 4), bool)
+        for channel in range(entry.shape[1]):
+            lanes[channel // word, channel % word] = True
+        bits = np.packbits(lanes.reshape(len(lanes), -1, 4), axis=2, bitorder="little")[..., 0]
+        needed = np.repeat(bits[:, None, :], entry.shape[2] * entry.shape[3], axis=1).ravel()
+        found = self.state[first:end]
+        missing = (found & needed != needed) | (found & (STORED | INPUT) == 0)
+        if missing.any():
+            at = first + int(missing.argmax())
+            raise InternalError("E1214", f"word {at} of external memory is not stored", where=where)

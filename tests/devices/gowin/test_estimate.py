@@ -1,0 +1,50 @@
+"""The estimate: exact where it says so, near enough elsewhere."""
+
+import dataclasses
+
+import pytest
+
+from onnxhw.config import PRESETS
+from onnxhw.devices.gowin.estimate import TOLERANCE, estimate, multipliers
+
+MINI = PRESETS["mini"]
+TINY = dataclasses.replace(
+    MINI, name="tiny", rows=2, cols=2, word=2, lanes=1, act_banks=2, act_depth=256, weight_depth=512, acc_depth=128,
+    param_depth=64, tables=1, unaligned=0,
+)  # fmt: skip
+
+
+def test_two_narrow_products_share_a_multiplier():
+    """Of a lane's five products four are wide; those of the array and the fifth are narrow."""
+    assert multipliers(MINI) == 2 * 4 + (16 + 2) // 2
+    assert multipliers(dataclasses.replace(MINI, requant_dsps=1)) == 2 * 1 + (16 + 2) // 2
+    assert multipliers(TINY) == 4 + -(-(4 + 1) // 2)
+
+
+def test_products_of_a_fast_array_are_narrow_as_well():
+    """One multiplier for two rows, and one more of each two for the activations."""
+    fast = dataclasses.replace(MINI, inner_product="fast")
+    assert multipliers(fast) == 2 * 4 + (2 * (4 + 1) + 2) // 2
+    assert estimate(fast).ebr == estimate(MINI).ebr == 39
+
+
+def test_mini_is_what_yosys_made_of_it():
+    """Yosys 0.70 for a Tang Nano 20K, which takes minutes: ``stat.json`` of `synth`."""
+    guess = estimate(MINI)
+    assert (guess.dsp, guess.ebr) == (17, 39)
+    assert guess.lut == pytest.approx(10_858, rel=TOLERANCE)
+    assert guess.ff == pytest.approx(10_450, rel=TOLERANCE)
+
+
+@pytest.mark.synth
+@pytest.mark.slow
+def test_estimate_against_yosys():
+    from netlist import synthesize_netlist
+
+    from onnxhw.rtl.top import LinkedCore
+
+    netlist = synthesize_netlist(LinkedCore(TINY, clock_hz=54_000_000), family="gowin")
+    guess = estimate(TINY)
+    assert (guess.ebr, guess.dsp) == (netlist.ebrs, netlist.dsps)
+    assert guess.lut == pytest.approx(netlist.luts, rel=TOLERANCE)
+    assert guess.ff == pytest.approx(netlist.ffs, rel=TOLERANCE)

@@ -1,0 +1,139 @@
+"""Linked programs on the simulated gateware, through its serial pins and before a memory that checks its controller."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from linked_program import BAUD, CLOCK, LINKED, is_right, program, sample
+from rtl_line import RtlLine
+
+from onnxhw.driver.client import Client
+from onnxhw.driver.link import Request
+from onnxhw.driver.transport import SimulationTransport
+from onnxhw.emu.emulator import Emulator
+from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
+from onnxhw.errors import LinkError
+from onnxhw.isa.link import IMAGE, LOADED, MOVE_RESULT_WORDS, REGISTERS, Command
+from onnxhw.isa.memory import Control, Space
+from onnxhw.isa.timing import timeline
+from onnxhw.isa.units import Unit
+from onnxhw.program.input_regions import latency
+from onnxhw.program.traffic import core_bytes, load_bytes
+
+pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[RtlDevice]:
+    with RtlDevice(device_libraries(LINKED, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as made:
+        yield made
+
+
+def connect(model: RtlDevice) -> Client:
+    return Client(SimulationTransport(RtlLine(model, CLOCK), BAUD))
+
+
+@pytest.fixture
+def client(model: RtlDevice) -> Client:
+    made = connect(model)
+    if not made.holds(program()):
+        made.load(program())
+    return made
+
+
+def flags(client: Client) -> int:
+    return int(client.read(REGISTERS, 0, 1)[0]) & (LOADED | IMAGE)
+
+
+def test_results_cycles_latency_and_counters(client: Client) -> None:
+    """Equal to the emulator's, inference after inference; a second session sends no program."""
+    one, emulator = program(), Emulator(program())
+    for seed, result in enumerate(client.run_all([sample(seed) for seed in range(3)], program())):
+        wanted = emulator.run(sample(seed))
+        assert is_right(result.outputs, seed)
+        assert (result.cycles, result.latency) == (one.cycles, latency(one)) == (wanted.cycles, wanted.latency)
+        assert result.counters == wanted.counters
+    seen = client.snapshot()
+    assert seen.done == seen.counts == tuple(len(one.code[unit]) for unit in Unit)
+    assert connect(client.transport.line.model).holds(one)  # type: ignore[attr-defined]
+
+
+def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
+    """More than slots take: no run takes a cycle more, and nothing is lost."""
+    one, rng = program(), np.random.default_rng(5)
+    size = LINKED.external.host_words  # type: ignore[union-attr]
+    client.run(sample(0), program())
+    found, written = [], {}
+    for number in range(6):
+        first = size - 128 * (number + 1)
+        words = rng.integers(0, 1 << 32, 128, dtype=np.uint32)
+        written[first] = words
+        run = Request(Command.RUN, address=number, count=1)
+        write = Request(Command.WRITE, Space.EXTERNAL_INPUT, first, 128, words.astype("<u4").tobytes())
+        end = Request(Command.POLL, address=1, count=MOVE_RESULT_WORDS, wait=0.1)
+        *_, answer = client.link.perform([run, write, end])
+        state = np.frombuffer(answer.payload, "<u4")
+        found.append((int(state[Control.CYCLES]), int(state[Control.LATENCY])))
+    assert found == [(one.cycles, latency(one))] * 6
+    assert all(np.array_equal(client.read(Space.EXTERNAL, first, 128), words) for first, words in written.items())
+    assert is_right(client.run(sample(1), program()).outputs, 1)
+
+
+def test_a_run_that_is_aborted_leaves_no_program(client: Client) -> None:
+    """RESET some frames behind RUN: the image stays, and the rest is loaded again."""
+    one = program()
+    for frames in range(3):
+        look = [Request(Command.POLL, count=1)] * frames
+        client.link.perform([Request(Command.RUN, count=1), *look, Request(Command.RESET)])
+        seen = client.snapshot()
+        assert seen.watchdog
+        assert 0 < sum(seen.done) < sum(seen.counts)
+        assert (flags(client), client.holds(one), client.to_load(one)) == (IMAGE, False, core_bytes(one))
+        client.load(one)
+        assert is_right(client.run(sample(frames)).outputs, frames)
+
+
+def test_the_watchdog_in_the_middle_of_a_move(client: Client) -> None:
+    """Of a load and of a store: the run ends there, the memory's rules are kept, and no program is left."""
+    one = program()
+    spans = timeline(LINKED, one.code).spans[Unit.MOVE]
+    for store in (0, 1):
+        index = max((n for n, each in enumerate(one.code[Unit.MOVE]) if each.store == store), key=lambda n: (  # type: ignore[attr-defined]
+            spans[n].done - spans[n].issue))  # fmt: skip
+        middle = (spans[index].issue + spans[index].done) // 2
+        client.load(replace(one, cycles=middle))
+        with pytest.raises(LinkError, match=rf"E9108 .*after {middle} cycles"):
+            client.run(sample(2))
+        seen = client.snapshot()
+        assert (seen.watchdog, seen.cycles, seen.done[-1]) == (True, middle, index)
+        assert flags(client) == IMAGE
+        client.load(one)
+        assert is_right(client.run(sample(2), program()).outputs, 2)
+
+
+def test_a_line_that_is_lost_while_loading(model: RtlDevice) -> None:
+    """In the image, between both parts, and in the rest; another session loads what is missing."""
+    one, sent = program(), bytearray()
+    line = RtlLine(model, CLOCK)
+    line.there = lambda data: (sent.extend(data), data)[1]  # type: ignore[func-returns-value]
+    whole = Client(SimulationTransport(line, BAUD))
+    whole.write(Space.EXTERNAL, 0, [0])
+    sent.clear()
+    whole.load(one)
+    for share, left in ((0.2, load_bytes(one)), (0.9, core_bytes(one))):
+        first = connect(model)
+        first.link.session = 1
+        first.write(Space.EXTERNAL, 0, [0])
+        line = RtlLine(model, CLOCK)
+        line.budget = int(share * len(sent))
+        dying = Client(SimulationTransport(line, BAUD))
+        with pytest.raises(ConnectionError):
+            dying.load(one)
+        late = connect(model)
+        assert not late.holds(one)
+        with pytest.raises(LinkError, match="E9121"):
+            late.link.perform([Request(Command.RUN, count=1)])
+        assert late.to_load(one) == left
+        late.load(one)
+        assert is_right(late.run(sample(3)).outputs, 3)

@@ -1,0 +1,74 @@
+"""A program in segments on every engine: the same parts of tensors, outputs, cycles and counters."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from small_networks import NETWORKS, SMALL, chain, inputs
+
+from onnxhw import engines
+from onnxhw.compiler import compile_graph
+from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
+from onnxhw.errors import MismatchError, UsageError
+from onnxhw.ir.graph import Graph
+from onnxhw.isa.units import Unit
+from onnxhw.program.model import DeviceProgram
+from onnxhw.program.result import Result
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return NETWORKS["residual"]()
+
+
+@pytest.fixture(scope="module")
+def program(graph: Graph) -> DeviceProgram:
+    return compile_graph(graph, SMALL)
+
+
+def same(a: Result, b: Result) -> bool:
+    """Whether what both show is equal, and there is something."""
+    shown = {**a.tensors, **a.outputs}
+    other = {**b.tensors, **b.outputs}
+    return shown.keys() == other.keys() and all(np.array_equal(shown[name], other[name]) for name in shown)
+
+
+def test_the_emulator_makes_the_parts_of_the_golden_model(graph: Graph, program: DeviceProgram) -> None:
+    with engines.open("golden", SMALL, graph=graph) as golden, engines.open("emulator", SMALL) as emulator:
+        wanted = golden.run(program, inputs(graph), trace=True)
+        made = emulator.run(program, inputs(graph), trace=True)
+    ports = {port.tensor for port in program.inputs + program.outputs}
+    assert made.tensors.keys() == {name for name, entry in program.tensors.items() if entry.part}
+    assert len(made.tensors) > len(graph.ops)
+    wanted.tensors = {name: values for name, values in wanted.tensors.items() if name not in ports}
+    assert same(wanted, made)
+
+
+@pytest.mark.rtl
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_the_rtl_with_programs_of_both_kinds_in_turn(graph: Graph, program: DeviceProgram) -> None:
+    """Counts and memories of one program do not stay for the next."""
+    small = chain()
+    on_chip = compile_graph(small, SMALL)
+    assert not on_chip.in_segments
+    emulator = engines.open("emulator", SMALL)
+    with CxxrtlEngine(SMALL) as rtl:
+        for seed, (one, net) in enumerate([(on_chip, small), (program, graph), (on_chip, small), (program, graph)]):
+            wanted = emulator.run(one, inputs(net, seed), trace=True)
+            made = rtl.run(one, inputs(net, seed), trace=True)
+            assert same(wanted, made)
+            assert made.cycles == wanted.cycles == one.cycles
+            assert (made.counters, made.latency) == (wanted.counters, wanted.latency)
+        first, *others = program.code[Unit.ARRAY]
+        wrong = [first.but(after_move=0xFFFF), *others]
+        with pytest.raises(MismatchError, match="E8402"):
+            rtl.run(dataclasses.replace(program, code={**program.code, Unit.ARRAY: wrong}), inputs(graph))
+        assert same(rtl.run(program, inputs(graph)), emulator.run(program, inputs(graph)))
+
+
+def test_cocotb_has_no_external_memory(program: DeviceProgram) -> None:
+    with pytest.raises(UsageError, match="E2404"):
+        engines.require_able("cocotb", program)
+    for name in ("golden", "emulator", "cxxrtl"):
+        engines.require_able(name, program)
