@@ -13,7 +13,7 @@ def run(number: int, vectors: int = 10, cycles: int = 1000) -> RunTimes:
     """A segment of so many vector instructions, spread over its cycles."""
     ends = {unit: (number + 1) * vectors if unit is Unit.VECTOR else 0 for unit in UNITS}
     done = {unit: [] for unit in UNITS} | {Unit.VECTOR: [cycles * (n + 1) // vectors for n in range(vectors)]}
-    return RunTimes(number, ends, done, cycles)
+    return RunTimes(number, ends, done, cycles, {Unit.VECTOR: cycles * (vectors - 1) // vectors})
 
 
 def job(name: int, cycles: float = 100.0, behind: int = 0, **waits: int) -> MoveJob:
@@ -21,7 +21,7 @@ def job(name: int, cycles: float = 100.0, behind: int = 0, **waits: int) -> Move
 
 
 def order(runs: list[RunTimes], *queues: list[MoveJob]) -> list[int]:
-    return [move.fields["chip"] for move in ordered(runs, *queues)]
+    return [move.fields["chip"] for move in ordered(runs, [queues[0]], *queues[1:])]
 
 
 def item() -> LinkedInstruction:
@@ -54,8 +54,30 @@ def test_the_last_instruction_of_a_segment_waits_for_the_microcode_of_the_next()
     runs = [run(0), run(1)]
     microcode, store = job(1, vector=9), job(2, vector=10)
     microcode.needed = 0
-    runs[0].last.append(microcode)
+    runs[0].last[microcode] = 950
     assert order(runs, [microcode], [store], [], []) == [1, 2]
+
+
+@pytest.mark.parametrize(("vectors", "expected"), [(5, [3, 2, 1]), (6, [3, 1, 2])])
+def test_what_may_need_an_instruction_goes_behind_the_microcode_that_it_waits_for(
+    vectors: int, expected: list[int]
+) -> None:
+    # The last load of segment 1 would issue in its cycle 500 and waits for microcode. The store is needed sooner, but
+    # of what it waits for only what has ended in that cycle can do without that load.
+    runs = [run(0), run(1), run(2)]
+    microcode, store, long = job(1, vector=10), job(2, vector=10 + vectors), job(3, cycles=5000.0)
+    runs[1].last[microcode] = 500
+    long.needed, store.needed, microcode.needed = -1, 0, 1
+    assert order(runs, [microcode], [store], [], [long]) == expected
+
+
+def test_microcode_of_one_unit_does_not_wait_for_that_of_another() -> None:
+    # Microcode of the load unit waits for a vector instruction that needs the vector unit's.
+    runs = [run(0), run(1)]
+    first, second = job(1, vector=9), job(2, vector=2)
+    runs[0].last |= {first: 950, second: 500}
+    moves = ordered(runs, [[first], [second]], [], [], [])
+    assert [move.fields["chip"] for move in moves] == [2, 1]
 
 
 def test_moves_that_wait_for_each_other_are_told() -> None:

@@ -54,7 +54,7 @@ class _Linker:
         self.constants = ConstantMoves(config, self.external, resident)
         self.tensors = TensorMoves(graph, config, self.external)
         self.runs: list[RunTimes] = []
-        self.microcode: list[MoveJob] = []
+        self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
         self.entries: dict[str, Entry] = {}
         self.layers = LinkedLayers(graph)
 
@@ -90,8 +90,10 @@ class _Linker:
             self.tensors.load(n, region, placed.part.places[name], placed.part.storage.get(name))
         added = self.code.segment(instructions)
         times = placed.part.candidate.times
-        done = {unit: [span.done for span in times.spans[unit]] for unit in added if unit is not Unit.LOAD}
-        run = RunTimes(n, self.code.counts, done | {Unit.LOAD: [end for _, end in loads]}, times.cycles)
+        spans = {unit: [(span.issue, span.done) for span in times.spans[unit]] for unit in added} | {Unit.LOAD: loads}
+        done = {unit: [end for _, end in mine] for unit, mine in spans.items()}
+        issued = {unit: mine[-1][0] for unit, mine in spans.items() if mine}
+        run = RunTimes(n, self.code.counts, done, times.cycles, issued)
         self.constants.wait(run, placed, added, loads)
         self.tensors.wait(run, placed, added, before)
         self.runs.append(run)
@@ -104,20 +106,21 @@ class _Linker:
         """Bring the microcode of a unit's last instructions, for which its last one before them waits."""
         holder = next((run for run in self.runs if run.ends[unit] >= first), None) if first else None
         job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.number if holder else -1)
-        self.microcode.append(job)
+        self.microcode[unit].append(job)
         if holder:
-            holder.last.append(job)
+            holder.last[job] = holder.issued[unit]
 
     def _order(self) -> None:
         """Put all moves in order."""
-        free = {unit: self.code.free_for(unit) for unit in self.code.units}
-        for job in self.microcode:
-            part = job.moves[0].microcode
-            assert part is not None
-            fetched = free[part.unit][part.end - 1]
-            job.waits = {part.unit: min(fetched, max(0, part.first - 1))}
-            job.cycles = MICROCODE if fetched else 0.0
-        microcode = sorted(self.microcode, key=lambda job: job.needed)
+        for unit, jobs in self.microcode.items():
+            free = self.code.free_for(unit)
+            for job in jobs:
+                part = job.moves[0].microcode
+                assert part is not None
+                fetched = free[part.end - 1]
+                job.waits = {unit: min(fetched, max(0, part.first - 1))}
+                job.cycles = MICROCODE if fetched else 0.0
+        microcode = list(self.microcode.values())
         for move in ordered(self.runs, microcode, self.tensors.stores, self.tensors.loads, self.constants.jobs):
             self.code.put(move)
 

@@ -3,7 +3,9 @@
 Moves run one after the other, so one that has to wait holds up all behind it. The simulation knows each segment's own
 times; whenever the memory is free, the move that is needed first is taken of those that need not wait; if all must
 wait, the one that waits least. A move is taken only when all segments that it waits for have begun, and a segment
-begins only when all moves that it waits for are taken: so a program in this order goes on to its end.
+begins only when all moves that it waits for are taken: so a program in this order goes on to its end. The last
+instructions of a segment's units wait for the microcode of what comes behind them; a move that waits for anything that
+ends later than one of them would issue is taken behind that microcode, for it may need what that instruction does.
 """
 
 from bisect import bisect_left
@@ -49,18 +51,19 @@ def move_job(fields: Sequence[dict[str, int]], waits: Mapping[Unit, int], config
 @dataclass(eq=False)
 class RunTimes:
     """The own times of the segment `number`: instructions of each unit up to its end, `done` of each of its own,
-    `cycles` of all.
+    `cycles` of all; `issued`, the last one of each unit.
 
     `needs`: jobs that it waits for, each with the cycle in which it would; `last`: those that the last instructions of
-    its units wait for.
+    its units wait for, likewise.
     """
 
     number: int
     ends: Counts
     done: Mapping[Unit, Sequence[int]]
     cycles: int
+    issued: Mapping[Unit, int]
     needs: dict[MoveJob, int] = field(default_factory=dict)
-    last: list[MoveJob] = field(default_factory=list)
+    last: dict[MoveJob, int] = field(default_factory=dict)
 
     def wait(self, item: LinkedInstruction, job: MoveJob, issue: int) -> None:
         """An instruction of the segment, that could issue in this cycle, waits for a job."""
@@ -70,18 +73,22 @@ class RunTimes:
 
 
 def ordered(
-    runs: Sequence[RunTimes], microcode: Sequence[MoveJob], stores: Sequence[MoveJob], loads: Sequence[MoveJob],
-    constants: Sequence[MoveJob],
+    runs: Sequence[RunTimes], microcode: Sequence[Sequence[MoveJob]], stores: Sequence[MoveJob],
+    loads: Sequence[MoveJob], constants: Sequence[MoveJob],
 ) -> list[LinkedMove]:  # fmt: skip
-    """All moves in order; jobs of a kind keep theirs. `InternalError` E1392 if they wait for each other."""
-    return list(_Simulation(runs, (microcode, stores, loads, constants)).moves())
+    """All moves in order; jobs of a kind, and of a unit's microcode, keep theirs.
+
+    `InternalError` E1392 if they wait for each other.
+    """
+    return list(_Simulation(runs, (*microcode, stores, loads, constants), len(microcode)).moves())
 
 
 class _Simulation:
-    """`heads`: by queue, jobs that were taken; `starts`: of the segments that have begun."""
+    """`heads`: by queue, jobs that were taken; `stores`: the number of their queue; `starts`: of the segments that have
+    begun."""
 
-    def __init__(self, runs: Sequence[RunTimes], queues: Sequence[Sequence[MoveJob]]) -> None:
-        self.runs, self.queues = runs, queues
+    def __init__(self, runs: Sequence[RunTimes], queues: Sequence[Sequence[MoveJob]], stores: int) -> None:
+        self.runs, self.queues, self.stores = runs, queues, stores
         self.heads = [0] * len(queues)
         self.starts: list[float] = []
         self.ends = {unit: [run.ends[unit] for run in runs] for unit in UNITS}
@@ -110,16 +117,14 @@ class _Simulation:
         while len(self.starts) < len(self.runs):
             n = len(self.starts)
             run = self.runs[n]
-            before = self.runs[n - 1].last if n else []
-            if not all(job.taken for job in (*run.needs, *before)):
+            ended = self._after(n - 1, self.runs[n - 1].cycles) if n else 0.0
+            if ended is None or not all(job.taken for job in run.needs):
                 return
-            ended = self.starts[n - 1] + self.runs[n - 1].cycles if n else 0.0
-            needs = (job.done - cycle for job, cycle in run.needs.items())
-            self.starts.append(max([ended, *needs, *(job.done for job in before)]))
+            self.starts.append(max([ended, *(job.done - cycle for job, cycle in run.needs.items())]))
 
     def _ready(self, job: MoveJob) -> float | None:
         """From when on a job need not wait; None while that is not known."""
-        if job.behind > self.heads[1]:
+        if job.behind > self.heads[self.stores]:
             return None
         times = [self._time(unit, count) for unit, count in job.waits.items() if count]
         known = [each for each in times if each is not None]
@@ -131,7 +136,11 @@ class _Simulation:
         if n >= len(self.starts):
             return None
         run = self.runs[n]
-        left = run.ends[unit] - count
-        if not left and not all(job.taken for job in run.last):
+        return self._after(n, run.done[unit][count - run.ends[unit] - 1])
+
+    def _after(self, n: int, cycle: int) -> float | None:
+        """When a segment that has begun is in this cycle of its own; None while it might never be."""
+        later = [(job, cycle - issue) for job, issue in self.runs[n].last.items() if issue < cycle]
+        if not all(job.taken for job, _ in later):
             return None
-        return self.starts[n] + run.done[unit][len(run.done[unit]) - 1 - left]
+        return max([self.starts[n] + cycle, *(job.done + more for job, more in later)])
