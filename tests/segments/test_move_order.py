@@ -52,9 +52,9 @@ def test_a_load_goes_behind_the_stores_of_what_it_reads() -> None:
 
 def test_the_last_instruction_of_a_segment_waits_for_the_microcode_of_the_next() -> None:
     runs = [run(0), run(1)]
-    microcode, store = job(1, vector=9), job(2, vector=10)
+    microcode, store = job(1, vector=9), job(2, vector=10)  # the ninth ends when the tenth has issued already
     microcode.needed = 0
-    runs[0].last[microcode] = 950
+    runs[0].last[Unit.VECTOR] = microcode, 890
     assert order(runs, [microcode], [store], [], []) == [1, 2]
 
 
@@ -66,7 +66,7 @@ def test_what_may_need_an_instruction_goes_behind_the_microcode_that_it_waits_fo
     # of what it waits for only what has ended in that cycle can do without that load.
     runs = [run(0), run(1), run(2)]
     microcode, store, long = job(1, vector=10), job(2, vector=10 + vectors), job(3, cycles=5000.0)
-    runs[1].last[microcode] = 500
+    runs[1].last[Unit.LOAD] = microcode, 500
     long.needed, store.needed, microcode.needed = -1, 0, 1
     assert order(runs, [microcode], [store], [], [long]) == expected
 
@@ -75,7 +75,7 @@ def test_microcode_of_one_unit_does_not_wait_for_that_of_another() -> None:
     # Microcode of the load unit waits for a vector instruction that needs the vector unit's.
     runs = [run(0), run(1)]
     first, second = job(1, vector=9), job(2, vector=2)
-    runs[0].last |= {first: 950, second: 500}
+    runs[0].last |= {Unit.LOAD: (first, 950), Unit.VECTOR: (second, 500)}
     moves = ordered(runs, [[first], [second]], [], [], [])
     assert [move.fields["chip"] for move in moves] == [2, 1]
 
@@ -87,3 +87,4 @@ def test_moves_that_wait_for_each_other_are_told() -> None:
     with pytest.raises(InternalError) as caught:
         order(runs, [], [], [load], [])
     assert caught.value.code == "E1392"
+    assert "one for segment 1 for 0 stores and vector[14]" in caught.value.what

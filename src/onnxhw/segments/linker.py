@@ -108,7 +108,7 @@ class _Linker:
         job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.number if holder else -1)
         self.microcode[unit].append(job)
         if holder:
-            holder.last[job] = holder.issued[unit]
+            holder.last[unit] = job, holder.issued[unit]
 
     def _order(self) -> None:
         """Put all moves in order."""

@@ -53,8 +53,8 @@ class RunTimes:
     """The own times of the segment `number`: instructions of each unit up to its end, `done` of each of its own,
     `cycles` of all; `issued`, the last one of each unit.
 
-    `needs`: jobs that it waits for, each with the cycle in which it would; `last`: those that the last instructions of
-    its units wait for, likewise.
+    `needs`: jobs that it waits for, each with the cycle in which it would; `last`: by unit, the one
+    that its last instruction waits for, likewise.
     """
 
     number: int
@@ -63,7 +63,7 @@ class RunTimes:
     cycles: int
     issued: Mapping[Unit, int]
     needs: dict[MoveJob, int] = field(default_factory=dict)
-    last: dict[MoveJob, int] = field(default_factory=dict)
+    last: dict[Unit, tuple[MoveJob, int]] = field(default_factory=dict)
 
     def wait(self, item: LinkedInstruction, job: MoveJob, issue: int) -> None:
         """An instruction of the segment, that could issue in this cycle, waits for a job."""
@@ -103,7 +103,7 @@ class _Simulation:
                 return
             ready = [(at, number, job) for number, job in waiting if (at := self._ready(job)) is not None]
             if not ready:
-                raise InternalError("E1392", "the moves of a linked program wait for each other")
+                raise InternalError("E1392", f"the moves of a linked program wait for each other: {_named(waiting)}")
             free = [each for each in ready if each[0] <= self.now]
             at, number, job = (
                 min(free, key=lambda each: (each[2].needed, each[1])) if free else min(ready, key=lambda each: each[:2])
@@ -136,11 +136,23 @@ class _Simulation:
         if n >= len(self.starts):
             return None
         run = self.runs[n]
-        return self._after(n, run.done[unit][count - run.ends[unit] - 1])
+        left = run.ends[unit] - count
+        return self._after(n, run.done[unit][len(run.done[unit]) - 1 - left], unit if left else None)
 
-    def _after(self, n: int, cycle: int) -> float | None:
-        """When a segment that has begun is in this cycle of its own; None while it might never be."""
-        later = [(job, cycle - issue) for job, issue in self.runs[n].last.items() if issue < cycle]
+    def _after(self, n: int, cycle: int, unit: Unit | None = None) -> float | None:
+        """When a segment that has begun is in this cycle of its own; None while it might never be. If an instruction of
+        `unit` that is not the last one ends in it, that need not wait for the last one."""
+        later = [(job, cycle - issue) for other, (job, issue) in self.runs[n].last.items()
+                 if issue < cycle and other != unit]  # fmt: skip
         if not all(job.taken for job, _ in later):
             return None
         return max([self.starts[n] + cycle, *(job.done + more for job, more in later)])
+
+
+def _named(waiting: Sequence[tuple[int, MoveJob]]) -> str:
+    """The next move of each kind, and what it waits for."""
+    return "; ".join(
+        f"one for segment {job.needed} for {job.behind} stores and "
+        + ", ".join(f"{unit}[{count - 1}]" for unit, count in job.waits.items() if count)
+        for _, job in waiting
+    )

@@ -83,7 +83,8 @@ class _Placing:
         """The segment `n`, behind those before it."""
         segment, ways = self.plan.segments[n], list(self._ways(n))
         mine = kind(segment.graph)
-        key = mine, self.state, tuple((way.key, way.packed) for way in ways), self._stored(n, {}), self._ahead(n)
+        stores = tuple(self._numbers_stored(n, way) for way in ways)
+        key = mine, self.state, tuple((way.key, way.packed) for way in ways), stores, self._ahead(n)
         known = self.chosen.get(key)
         way, found = self._best(n, ways if known is None else [ways[known]])
         self.chosen[key] = ways.index(way)
@@ -143,6 +144,11 @@ class _Placing:
             if region.tensor in self.outputs or any(mine.box.meets(region.box) for mine in read):
                 found.append(region)
         return tuple(found)
+
+    def _numbers_stored(self, n: int, way: Way) -> tuple[int, ...]:
+        """Which results of the segment before are stored."""
+        results = list(self.before.results) if self.before else []
+        return tuple(results.index(region) for region in self._stored(n, way.fixed))
 
     def _ahead(self, n: int) -> int:
         """Words that the segment behind `n` loads, about, if `n` leaves all its tensors there."""
