@@ -38,6 +38,17 @@ def test_points_are_there_again(path):
     study.close()
 
 
+def test_seconds_add_up_the_same_when_a_study_goes_on(path):
+    """1.4 + 1.4 thousandths are not 2.8 in a file of whole thousandths."""
+    study = StudyFile(path, HEADER)
+    study.add(text_of(VALUES), VALUES, POINT, 1.0014)
+    study.add(POINT.config.fingerprint, None, POINT, 1.0014)
+    study.close()
+    again = StudyFile(path, HEADER)
+    assert study.seconds == again.seconds == 2.002
+    again.close()
+
+
 def test_a_point_is_written_once(path):
     assert written(path, (VALUES, POINT), (VALUES, POINT)).count(b"\n") == 2
 

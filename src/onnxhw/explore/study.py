@@ -63,7 +63,8 @@ class StudyFile:
     def add(self, key: str, values: Values | None, point: DesignPoint, seconds: float) -> None:
         """Note a point, of a choice or (`values` is None, `key` its fingerprint) of a configuration. Another thread may
         do so, too; the same again changes nothing. `UsageError` E2803; the file is then as it was before."""
-        record = {"values": values and dict(values), "seconds": round(seconds, 3), "point": point.record()}
+        seconds = round(seconds, 3)  # as the file has them, so that a study which goes on adds up the same
+        record = {"values": values and dict(values), "seconds": seconds, "point": point.record()}
         with self._lock:
             if key not in self.points:
                 self._append(json.dumps(record))
