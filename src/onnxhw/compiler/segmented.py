@@ -94,7 +94,7 @@ def require_mapped(graph: Graph, config: HwConfig) -> None:
         sched.map_operations(graph, config)
     except UnsupportedError as error:
         if others := [each for each in sched.causes(error) if not isinstance(each, sched.TooLargeError)]:
-            raise sched.together(others) from error
+            raise sched.combined(others) from error
 
 
 def on_chip_or_segmented(on_chip: Callable[[], T], segmented: Callable[[], U]) -> T | U:

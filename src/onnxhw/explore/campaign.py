@@ -158,12 +158,12 @@ class Campaign:
             open_ = [point.config for point in found if point.config.fingerprint not in sure]
             if not open_:
                 return found
-            for config, again in [(config, self._again(pool, shared, study, config)) for config in open_]:
-                known[config.fingerprint] = again()
+            for config, confirmed in [(config, self._confirmed_point(pool, shared, study, config)) for config in open_]:
+                known[config.fingerprint] = confirmed()
                 sure.add(config.fingerprint)
 
     @staticmethod
-    def _again(pool: TaskPool, shared: Task, study: StudyFile, config: HwConfig) -> Callable[[], DesignPoint]:
+    def _confirmed_point(pool: TaskPool, shared: Task, study: StudyFile, config: HwConfig) -> Callable[[], DesignPoint]:
         key = config.fingerprint
         if key in study.points:
             return lambda: study.points[key]

@@ -2,7 +2,7 @@
 
 from .alloc import Occupied
 from .checker import check
-from .refusals import TooLargeError, causes, together
+from .refusals import TooLargeError, causes, combined
 from .rewrite import same_operand
 from .scheduler import (
     check_capacity,
@@ -27,6 +27,7 @@ __all__ = [
     "causes",
     "check",
     "check_capacity",
+    "combined",
     "entries",
     "executed",
     "fastest",
@@ -38,6 +39,5 @@ __all__ = [
     "same_operand",
     "schedule",
     "tables_of",
-    "together",
     "unnamed",
 ]

@@ -13,7 +13,7 @@ from .constant_memories import ConstantMemories
 from .heuristics import ALL, Heuristics
 from .lowering_context import LoweringContext
 from .operations import specification
-from .refusals import TooLargeError, together
+from .refusals import TooLargeError, combined
 from .task import MakeTasks, TileTask, Tiling
 
 CALIBRATE = (
@@ -61,7 +61,7 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occup
             error.operation = op.name
             blockers.append(error)
     if blockers:
-        raise together(blockers)
+        raise combined(blockers)
     return LoweredGraph(graph, config, aliases, images, ops, use, occupied)
 
 

@@ -25,7 +25,7 @@ class UnmappedError(UnsupportedError):
         super().__init__("E4300", f"{len(causes)} operations cannot be mapped:{lines}")
 
 
-def together(refused: Sequence[UnsupportedError]) -> UnsupportedError:
+def combined(refused: Sequence[UnsupportedError]) -> UnsupportedError:
     """One error of the refusals of operations, of which there is one at least."""
     return refused[0] if len(refused) == 1 else UnmappedError(refused)
 

@@ -48,7 +48,7 @@ class PartSchedules:
         ways = self._ways(graph, packed)
         if known is not None:
             number, point = known
-            if number < len(ways) and (found := self._again(ways[number], occupied, point)):
+            if number < len(ways) and (found := self._rescheduled(ways[number], occupied, point)):
                 return found
         best: tuple[int, ScheduledPart] | None = None
         error: DoesNotFitError | UnsupportedError | None = None
@@ -73,7 +73,7 @@ class PartSchedules:
         found += [each for each in packed_inputs(graph, self.config) if set(each.storage) <= packed]
         return found
 
-    def _again(self, way: Variant, occupied: Occupied, point: SearchPoint) -> ScheduledPart | None:
+    def _rescheduled(self, way: Variant, occupied: Occupied, point: SearchPoint) -> ScheduledPart | None:
         """The program of a search point that was found for another segment of the kind."""
         graph = same_operand(way.graph)
         lowered = lower(graph, self.config, occupied=occupied)

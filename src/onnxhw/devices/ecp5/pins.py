@@ -1,14 +1,12 @@
 """Pins of the ECP5: which a package has, and the electrical settings of those that a board file declares."""
 
-import difflib
 import importlib.util
 from functools import lru_cache
 from pathlib import Path
 
 from ...board import Board
-from ...board_pins import names
-from ...errors import UsageError
 from ...files import read_json
+from ..package_pins import require_package_pins
 from .parts import PACKAGES
 
 ATTRIBUTES = {
@@ -40,11 +38,4 @@ def package_pins(device: str, package: str) -> frozenset[str]:
 
 def check_pins(board: Board) -> None:
     """`UsageError` E2376 names a pin of the board's file that its package does not have."""
-    known = package_pins(board.device, board.package)
-    for key, pin in names(dict(board.pins)) if known else ():
-        if pin not in known:
-            what = f"pins.{key}: package {board.package} of {board.device} has no pin {pin!r} for a design"
-            near = difflib.get_close_matches(pin, sorted(known), 3, cutoff=0.5)
-            hint = f"like it: {', '.join(near)}; " if near else ""
-            hint += "supply, ground and configuration pins are none; look into the maker's pin table"
-            raise UsageError("E2376", what, where=f"board {board.name}", hint=hint)
+    require_package_pins(board, package_pins(board.device, board.package))
