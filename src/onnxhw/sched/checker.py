@@ -340,10 +340,10 @@ class _Checker:
             seen = [set((words // depth).tolist()) for words in (footprint.vector_a(i), footprint.vector_b(i))]
             if i.op == VectorOp.DOT and seen[0] & seen[1]:
                 self._fail("E1210", Unit.VECTOR, index, "reads a bank for both operands")
-        self._apart(self._readers(times), "reads")
-        self._apart(self._writers(times), "writes")
+        self._require_disjoint(self._readers(times), "reads")
+        self._require_disjoint(self._writers(times), "writes")
 
-    def _apart(self, uses: Sequence[BankUse], does: str) -> None:
+    def _require_disjoint(self, uses: Sequence[BankUse], does: str) -> None:
         if found := conflict(uses):
             one, other = found
             text = self.program.code[other.unit][other.index].text()
