@@ -19,7 +19,7 @@ def external_words(entry: Entry, values: Array8, word: int) -> Iterator[tuple[in
     for piece in entry.external:
         mine = values[piece.box.slices]
         if piece.storage is not None:
-            mine = piece.storage.store(mine, entry.zero_point)  # type: ignore[union-attr]
+            mine = piece.storage.store(mine, entry.zero_point)
         yield piece.place.base * stride, to_host(piece.place.pack(mine, word).reshape(-1, word), word)
 
 

@@ -22,7 +22,7 @@ class ExternalPiece:
 
     box: Box
     place: Place
-    storage: StorageFormat | None = None
+    storage: PackedInput | None = None
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def _device(program: DeviceProgram, record: Any) -> None:
                 target.instructions.add(unit=unit.value, first=first, last=last)
 
 
-def _packed(storage: StorageFormat, record: Any) -> None:
+def _packed(storage: PackedInput, record: Any) -> None:
     for field in fields(storage):
         setattr(record, field.name, getattr(storage, field.name))
 

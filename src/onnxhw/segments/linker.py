@@ -22,7 +22,7 @@ from ..isa.timing import load_steps, timeline
 from ..isa.units import Unit
 from ..program.layout import Place, to_host
 from ..program.model import DeviceProgram, Entry, ExternalPiece, TensorPart
-from ..program.storage import StorageFormat
+from ..program.storage import PackedInput
 from ..sched import Occupied, entries, footprint, unnamed
 from .constants import ConstantRing
 from .hazards import ActivationUse, SegmentUse
@@ -256,7 +256,7 @@ class _Linker:
         waits = self.use.before_load(words_of(place, self.config))
         return [self.code.move(each.fields(Space.ACT, False), waits) for each in pieces][-1]
 
-    def _packed(self, region: Region, place: Place, storage: StorageFormat) -> ExternalPiece:
+    def _packed(self, region: Region, place: Place, storage: PackedInput) -> ExternalPiece:
         """The piece of an input that lies in external memory as activation memory is to have it."""
         mine = self.pieces.setdefault(region.tensor, [])
         for piece in mine:

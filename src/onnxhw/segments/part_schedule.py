@@ -7,7 +7,7 @@ from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..passes.packed_inputs import packed_inputs
 from ..program.layout import Place
-from ..program.storage import StorageFormat
+from ..program.storage import PackedInput
 from ..program.variant import Variant
 from ..sched import Occupied, ScheduledCandidate, build, initial_schedule, same_operand
 from ..sched.lower import LoweredGraph, lower
@@ -21,7 +21,7 @@ class ScheduledPart:
 
     lowered: LoweredGraph
     candidate: ScheduledCandidate
-    storage: dict[str, StorageFormat]
+    storage: dict[str, PackedInput]
 
     @property
     def places(self) -> dict[str, Place]:
@@ -85,6 +85,10 @@ class PartSchedules:
         return None if found is None else ScheduledPart(lowered, found, _formats(way))
 
 
-def _formats(way: Variant) -> dict[str, StorageFormat]:
-    return {name: storage for name, (storage, _) in way.storage.items()}
+def _formats(way: Variant) -> dict[str, PackedInput]:
+    found: dict[str, PackedInput] = {}
+    for name, (storage, _) in way.storage.items():
+        assert isinstance(storage, PackedInput)  # no other variants are made of segments
+        found[name] = storage
+    return found
 
