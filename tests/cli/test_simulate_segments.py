@@ -47,6 +47,14 @@ def test_check_tells_what_compile_makes(model: Path, folder: Path, capsys: Any) 
     assert f"larger than the chip: {program.segments} segments" in capsys.readouterr().out
 
 
+def test_an_input_that_comes_in_stripes_is_not_said_to_be_unpacked(tmp_path: Path, capsys: Any) -> None:
+    """It has 4,800 bytes, and the first bank of `mini`, from which any byte can be read, 4,096."""
+    (tmp_path / "wide.onnx").write_bytes(network(width=24, size=40))
+    record = run_json(capsys, "check", tmp_path / "wide.onnx", *PRESET)
+    assert record["fit"]["segments"] > 1
+    assert record["unpacked"] == []
+
+
 def test_compile_says_what_moves(model: Path, folder: Path, capsys: Any) -> None:
     record = run_json(capsys, "compile", model, *PRESET, "-o", folder)
     assert missing(record, "compile") == []

@@ -103,7 +103,7 @@ def command(
         "hardware_share": _share(partitioned),
         "nodes": partitioned.counts(),
         "parts": _parts(partitioned, taken, found),
-        "unpacked": _unpacked(partitioned, chosen.config),
+        "unpacked": _unpacked(partitioned, chosen.config, found),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
         "unused_memory": chosen.board.unused_memory,
         "fit": {name: value for name, value in asdict(found).items() if name not in ("parts", "forecasts")},
@@ -130,11 +130,14 @@ def _share(partitioned: "PartitionedModel") -> float:
     return here / everywhere if everywhere else float(bool(partitioned.hardware))
 
 
-def _unpacked(partitioned: "PartitionedModel", config: "HwConfig") -> list[dict[str, str]]:
-    """Why inputs of first convolutions do not lie in packed bytes."""
+def _unpacked(partitioned: "PartitionedModel", config: "HwConfig", fit: "Fit") -> list[dict[str, str]]:
+    """Why inputs of first convolutions do not lie in packed bytes. Those of parts in segments come stripe by stripe,
+    each packed if that is quicker."""
     from ..passes.packed_inputs import unpacked
 
-    found = [pair for part in partitioned.hardware for pair in unpacked(part.graph, config).items()]
+    forecasts = fit.forecasts or (None,) * len(partitioned.hardware)
+    on_chip = [part.graph for part, each in zip(partitioned.hardware, forecasts, strict=True) if each is None]
+    found = [pair for graph in on_chip for pair in unpacked(graph, config).items()]
     return [{"input": name, "reason": reason} for name, reason in found]
 
 
