@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from .board_boot import BootFlash
 from .board_memory import BoardMemory
 from .board_tables import LINKS, read_tables
 from .errors import ToolError, UsageError, short
@@ -25,7 +26,7 @@ else:
 
 SAID = 300
 """Most characters that are told of what a programmer has printed."""
-CLOCK_PIN, UART_PINS, USB_PINS, SDRAM_PINS = "clock", "uart", "usb", "sdram"
+CLOCK_PIN, UART_PINS, USB_PINS, SDRAM_PINS, FLASH_PINS = "clock", "uart", "usb", "sdram", "spi_flash"
 """Resources of a platform that is made of a board file's table ``pins`` (`onnxhw.devices.declared`)."""
 
 
@@ -49,12 +50,12 @@ class Board:
     SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `link` is what `synth` builds unless asked,
     one of `LINKS`; `usb_resource` are the platform's pins of a USB connector of the FPGA's own (empty: there is none)
     and `usb_id` what a device there calls itself, ``vendor:product``; `external` is its SDR SDRAM, if the board file
-    describes one; `camera` the pins of a connector that a camera goes to, by their names (`board_tables.CAMERA`; none:
-    there is no place for one); `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core should
-    run at;
-    `idcode` what the device answers over JTAG; `connect` what to look at if none answers; `unused_memory` what memory
-    the board has that there is no controller for. `usb` is empty and `baud` 0 where there is no serial line. In the
-    commands ``{bitstream}`` stands for the file; one that is empty the programmer does not have.
+    describes one; `boot` its SPI flash, if designs may load networks from there; `camera` the pins of a connector that
+    a camera goes to, by their names (`board_tables.CAMERA`; none: there is no place for one); `clock_hz` the oscillator
+    at `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
+    `connect` what to look at if none answers; `unused_memory` what memory the board has that there is no controller
+    for. `usb` is empty and `baud` 0 where there is no serial line. In the commands ``{bitstream}`` stands for the file;
+    one that is empty the programmer does not have.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Board:
     usb_resource: str = ""
     usb_id: str = ""
     external: BoardMemory | None = None
+    boot: BootFlash | None = None
     camera: tuple[tuple[str, str], ...] = ()
     pins: tuple[tuple[str, str], ...] = ()
     unused_memory: str = ""
@@ -142,8 +144,12 @@ def _board(record: dict[str, Any]) -> Board:
     tables = read_tables(record)
     device, clock, commands = tables["device"], tables["clock"], tables["program"]
     platform, usb, memory = tables["platform"], tables.get("usb", {}), dict(tables.get("external", {}))
-    if "pins" in tables and memory:
-        memory["resource"] = SDRAM_PINS
+    boot = dict(tables.get("boot", {}))
+    if "pins" in tables:
+        memory |= {"resource": SDRAM_PINS} if memory else {}
+        boot |= {"resource": FLASH_PINS} if boot else {}
+    if boot:
+        boot["program"] = tuple(boot["program"])
     return Board(
         name=tables[""]["name"],
         title=tables[""]["title"],
@@ -173,6 +179,7 @@ def _board(record: dict[str, Any]) -> Board:
         usb_resource=usb.get("resource", USB_PINS) if usb else "",
         usb_id=usb.get("id", ""),
         external=BoardMemory(**memory) if memory else None,
+        boot=BootFlash(**boot) if boot else None,
         camera=tuple(tables.get("camera", {}).items()),
         pins=tuple(tables.get("pins", {}).items()),
         unused_memory=tables[""].get("unused_memory", ""),

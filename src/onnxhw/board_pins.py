@@ -27,6 +27,11 @@ KEYS = {
     "sdram_ba": "bank address, BA0 first",
     "sdram_a": "address, A0 first",
     "sdram_dq": "data, DQ0 first",
+    "flash_cs_n": "SPI flash that the device is configured from: chip select",
+    "flash_copi": "data to it (DI, IO0)",
+    "flash_cipo": "data from it (DO, IO1)",
+    "flash_wp_n": "its write protect (IO2), where a pin of the FPGA has it",
+    "flash_hold_n": "its hold (IO3), likewise",
 }
 """What each key says. A value is the names of pins of the device's package, with spaces between them."""
 MANY = ("leds", "leds_n", "sdram_dqm", "sdram_ba", "sdram_a", "sdram_dq")
@@ -36,10 +41,11 @@ IO_TYPE = re.compile(r"[A-Z][A-Z0-9_]{1,20}", re.ASCII)
 GROUPS = {
     "serial": ("uart_rx", "uart_tx"),
     "usb": ("usb_d_p", "usb_d_n"),
+    "boot": ("flash_cs_n", "flash_copi", "flash_cipo"),
     "external": ("sdram_clk", "sdram_ras_n", "sdram_cas_n", "sdram_we_n", "sdram_ba", "sdram_a", "sdram_dq"),
 }
 """Tables of a board file, and the pins that a file with the table must have."""
-PREFIX = {"serial": "uart_", "usb": "usb_", "external": "sdram_"}
+PREFIX = {"serial": "uart_", "usb": "usb_", "external": "sdram_", "boot": "flash_"}
 """How keys begin that make no sense without the table."""
 EITHER = (("leds", "leds_n"), ("button", "button_n"))
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .board_boot import KEYS as BOOT
+from .board_boot import require_boot
 from .board_memory import KEYS as EXTERNAL
 from .board_memory import require_memory
 from .board_pins import KEYS as PINS
@@ -99,6 +101,7 @@ OPTIONAL: dict[str, dict[str, Key]] = {
         "id": Key(str, 'vendor:product of a device there: "1209:0001" is for tests'),
     },
     "external": {name: Key(kind, says) for name, (kind, says) in EXTERNAL.items()},
+    "boot": {name: Key(kind, says) for name, (kind, says) in BOOT.items()},
     "camera": {name: Key(str, "a connector of the platform" if name == "connector" else "pins of the connector")
                for name in CAMERA},
     "pins": {name: Key(str, says) for name, says in PINS.items()},
@@ -106,7 +109,7 @@ OPTIONAL: dict[str, dict[str, Key]] = {
 """Keys of the top level that may be there, and tables that may be missing. One that is there has all its keys, but for
 ``pins``, whose keys may be missing, too."""
 OF_CLASS = {("platform", "module"), ("platform", "class"), ("clock", "resource"), ("usb", "resource"),
-            ("external", "resource")}  # fmt: skip
+            ("external", "resource"), ("boot", "resource")}  # fmt: skip
 """Keys that speak of a platform's class: a file with a table ``pins`` has none of them."""
 
 
@@ -195,6 +198,8 @@ def _require_tables(tables: Tables) -> None:
         _require_serial(tables["serial"])
     if "external" in tables:
         require_memory(tables["external"])
+    if "boot" in tables:
+        require_boot(tables["boot"])
     if "usb" in tables:
         _require_usb(tables["usb"])
     if "camera" in tables:

@@ -92,7 +92,7 @@ def test_a_file_with_pins_needs_no_class(tmp_path):
 
 def test_every_missing_key_is_named_with_what_it_says(tmp_path):
     record = tomllib.loads(GOOD)
-    for section, keys in {**SECTIONS, "usb": OPTIONAL["usb"], "external": OPTIONAL["external"]}.items():
+    for section, keys in {**SECTIONS, **{name: OPTIONAL[name] for name in ("usb", "external", "boot")}}.items():
         for key, what in keys.items():
             table = {name: value for name, value in (record[section] if section else record).items() if name != key}
             wrong = {**record, section: table} if section else table
@@ -103,7 +103,7 @@ def test_every_missing_key_is_named_with_what_it_says(tmp_path):
 
 def test_every_value_of_another_type_is_named(tmp_path):
     record = tomllib.loads(GOOD)
-    for section, keys in {**SECTIONS, "usb": OPTIONAL["usb"], "external": OPTIONAL["external"]}.items():
+    for section, keys in {**SECTIONS, **{name: OPTIONAL[name] for name in ("usb", "external", "boot")}}.items():
         for key, what in keys.items():
             others = (None, {}, [[]], True, 7 if what.kind is str else "x", float("nan") if what.kind is int else 7)
             for value in others:
@@ -114,7 +114,7 @@ def test_every_value_of_another_type_is_named(tmp_path):
 
 
 def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
-    for section, key in sorted(OF_CLASS - {("usb", "resource"), ("external", "resource")}):
+    for section, key in sorted(OF_CLASS - {(table, "resource") for table in ("usb", "external", "boot")}):
         text = PINS.replace(f"[{section}]\n", f'[{section}]\n{key} = "x"\n')
         assert refused(tmp_path, text).startswith(f"{section}.{key} goes with a platform's class")
 

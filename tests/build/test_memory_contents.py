@@ -56,7 +56,7 @@ def test_a_design_without_a_needed_memory_is_refused(program):
 
 
 def test_a_network_larger_than_the_chip_does_not_stand_alone() -> None:
-    """Nothing fills external memory at power-up."""
+    """Of what block RAMs hold nothing fills external memory at power-up."""
     program = compile_graph(NETWORKS["residual"](), SMALL)
     with pytest.raises(UsageError, match=r"E2333 .*image of external memory"):
         require_block_rams(program)

@@ -55,7 +55,7 @@ def test_a_new_file_names_one_thing_after_the_other_until_it_is_whole(here, caps
 def test_every_key_there_is_stands_in_a_new_file(here):
     assert main(["boards", "new", "mine"]) == 0
     text = (here / "mine.toml").read_text(encoding="utf-8")
-    tables = {**SECTIONS, "usb": OPTIONAL["usb"], "external": OPTIONAL["external"]}
+    tables = {**SECTIONS, **{name: OPTIONAL[name] for name in ("usb", "external", "boot")}}
     wanted = {(table, key) for table, keys in tables.items() for key in keys} - OF_CLASS
     place, found = "", set()
     for line in text.splitlines():

@@ -177,3 +177,24 @@ def test_a_board_without_flash_memory_is_said(folder, loader, tmp_path, capsys):
     assert "E2377" in capsys.readouterr().err
     assert not log.exists()
     assert main(["program", str(folder), "--board", board]) == 0
+
+
+def test_an_image_of_flash_memory_is_written_first(folder, loader, capsys):
+    """With a bitstream that loads its program from there; a changed one is refused."""
+    log = loader("0x41113043")
+    (folder / "flash.bin").write_bytes(b"image")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["flash.bin"] = hashlib.sha256(b"image").hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert main(["program", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["image"] == str(folder / "flash.bin")
+    first, second = log.read_text().splitlines()
+    assert first.endswith(f"--write-flash --file-type raw --offset 2097152 {folder / 'flash.bin'}")
+    assert second.endswith(str(folder / "top.bit"))
+    (folder / "flash.bin").write_bytes(b"other")
+    assert main(["program", str(folder), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "E2931"
+    (folder / "flash.bin").unlink()
+    assert main(["program", str(folder), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "E2930"
+    assert len(log.read_text().splitlines()) == 2

@@ -1,6 +1,7 @@
 """`synth` around the bitstream flow: what it asks for, writes and refuses. The flow itself is tested in tests/build."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import onnx
 import pytest
 from camera_net import camera_net
 from onnx import TensorProto, helper, numpy_helper
+from qdq_model import Model
 
 from onnxhw import board
 from onnxhw.build import flow
@@ -18,8 +20,10 @@ from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
 from onnxhw.config import preset
 from onnxhw.devices.report import ClockResult, RouteReport
+from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.json_records import wrong_manifest
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
+from onnxhw.isa.flash import byte_cycles
 from onnxhw.preprocess import Preprocess
 from onnxhw.program.camera import settings_of
 from onnxhw.program.container import load
@@ -50,7 +54,8 @@ def built(monkeypatch):
 
     monkeypatch.setattr(flow, "build", build)
     monkeypatch.setattr(
-        synthesis, "top", lambda board, config, clock_hz, baud, link: (board.name, config.name, clock_hz, baud)
+        synthesis, "top",
+        lambda board, config, clock_hz, baud, link, boots: (board.name, config.name, clock_hz, baud, boots),
     )
     return calls
 
@@ -62,7 +67,7 @@ def run(capsys, *arguments, status=0):
 
 def test_synth_writes_everything(built, digits, tmp_path, capsys):
     record = run(capsys, digits, "--preset", "mini", "--freq", "100", "-o", tmp_path / "out")
-    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000, 3_000_000)
+    assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000, 3_000_000, False)
     assert built[0]["options"].seeds == (1,)
     assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
     assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
@@ -194,7 +199,7 @@ def test_a_board_file_may_be_named_by_its_path(built, digits, tmp_path, capsys):
     mine.write_text(text.replace('name = "ulx3s-25f"', 'name = "mine"', 1).replace("3_000_000", "2_000_000"))
     record = run(capsys, digits, "--board", mine, "--preset", "mini", "-o", tmp_path / "out")
     assert record["board"] == "mine"
-    assert built[-1]["design"] == ("mine", "mini", 100_000_000, 2_000_000)
+    assert built[-1]["design"] == ("mine", "mini", 100_000_000, 2_000_000, False)
     for command in ("program", "program --flash"):
         assert main([*command.split(), str(tmp_path / "out"), "--board", "ulx3s"]) == 2
         assert "E2372" in capsys.readouterr().err
@@ -313,3 +318,52 @@ def test_a_camera_needs_a_board_with_pins_for_it(camera_model, tmp_path, capsys)
         file.write_text(changed, encoding="utf-8")
         words = [camera_model, "--board", file, "--preset", "mini", "--standalone", "--input", "camera-ov7670"]
         assert run(capsys, *words, "-o", tmp_path / "out", status=2)["error"]["code"] == code
+
+
+@pytest.fixture
+def large_model(tmp_path):
+    """Larger than the chip of `mini`: weights of 18 KB."""
+    made, rng = Model(), np.random.default_rng(3)
+    weights = made.constant(rng.integers(-9, 9, (64, 32, 3, 3)).astype(np.int8), 0.02)
+    y = made.node("Conv", made.input((1, 32, 8, 8), 0.1), weights, pads=[1, 1, 1, 1])
+    path = tmp_path / "large.onnx"
+    path.write_bytes(made.output(made.requantize(y, 0.2)).bytes())
+    return path
+
+
+def test_a_network_larger_than_the_chip_stands_alone_from_flash(built, large_model, tmp_path, capsys, monkeypatch):
+    """Its image lies beside the bitstream; no memory of the design holds anything of it."""
+    monkeypatch.setattr(flow, "with_memories", lambda *_, **__: pytest.fail("nothing is baked"))
+    words = [large_model, "--preset", "mini+sdram", "--standalone", "-o", tmp_path / "out"]
+    record = run(capsys, *words)
+    assert built[0]["design"][4]
+    image = (tmp_path / "out" / "flash.bin").read_bytes()
+    assert image == flash_image(load(tmp_path / "out" / "program.ohw").only(""))
+    seconds = len(image) * byte_cycles(100_000_000) / 100_000_000
+    assert record["boot"] == {"offset": 0x200000, "bytes": len(image), "seconds": round(seconds, 3)}
+    assert record["artifacts"]["flash.bin"] == str(tmp_path / "out" / "flash.bin")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["boot"] == record["boot"]
+    assert manifest["files"]["flash.bin"] == hashlib.sha256(image).hexdigest()
+    assert wrong_manifest(manifest) == ""
+    assert wrong_manifest(manifest | {"boot": {"offset": "here"}})
+
+
+def test_an_image_larger_than_the_flash_memory_is_refused(built, large_model, tmp_path, capsys):
+    text = (REPOSITORY / "boards" / "ulx3s-85f.toml").read_text()
+    path = tmp_path / "small.toml"
+    path.write_text(text.replace("bytes = 16_777_216", "bytes = 2_100_000").replace("ulx3s-85f", "small", 1))
+    words = ["--board", path, "--preset", "mini+sdram", "--standalone", "-o", tmp_path / "out"]
+    path.write_text(path.read_text().replace('aliases = ["ulx3s"]', "aliases = []"))
+    error = run(capsys, large_model, *words, status=5)["error"]
+    assert error["code"] == "E5202"
+    assert "flash memory has 2,848 behind offset 2,097,152" in error["what"]
+    assert not built
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_board_without_flash_for_a_larger_network(built, large_model, tmp_path, capsys):
+    words = ["--board", "colorlight-i5", "--preset", "mini+sdram", "--standalone", "-o", tmp_path / "out"]
+    error = run(capsys, large_model, *words, status=2)["error"]
+    assert error["code"] == "E2384"
+    assert not built

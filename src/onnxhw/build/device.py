@@ -5,6 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from ..board import Board
+from ..board_boot import BootFlash
 from ..devices import family_of
 from ..errors import ToolError, UsageError
 from ..external import ExternalMemory
@@ -66,6 +67,22 @@ def require_camera(board: Board) -> None:
         hint = f"pins of it: {', '.join(known)}" if known else ""
         what = f"connector {name!r} of {described(board)} has no pin {missing[0]!r}"
         raise UsageError("E2382", what, where=where, hint=hint)
+
+
+def require_flash(board: Board, why: str) -> BootFlash:
+    """The flash memory from which a design on the board can load its program; `UsageError` E2384 if there is none, with
+    what needs it."""
+    where, hint = f"board {board.name}", "without --standalone a host loads the program"
+    if board.boot is None:
+        reason = "its file has no table boot"
+    elif not family_of(board).flash_clock:
+        reason = f"no design for family {board.family} clocks the flash memory of its configuration yet"
+    elif (board.boot.resource, 0) not in platform_of(board).resources:
+        reason = f"{described(board)} has no {board.boot.resource!r}"
+    else:
+        return board.boot
+    raise UsageError("E2384", f"--standalone: {why}, and the board loads none from flash: {reason}",
+                     where=where, hint=hint)  # fmt: skip
 
 
 def require(board: Board, link: str = "uart", external: ExternalMemory | None = None) -> None:

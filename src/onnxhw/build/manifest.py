@@ -49,6 +49,8 @@ class Manifest:
     files: dict[str, str] = field(default_factory=dict)
     link: str = ""
     """One of `board_tables.LINKS`, empty without a bitstream or a host."""
+    boot: dict[str, Any] = field(default_factory=dict)
+    """Of a program that is loaded from flash memory: `offset` and `bytes` of its image, `seconds` for reading it."""
     input: str = ""
     """One of `board.SENSORS`, empty if the inputs come from a host."""
 

@@ -32,30 +32,25 @@ def places(config: HwConfig) -> dict[str, str]:
     return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
 
 
-def require_block_rams(program: DeviceProgram) -> None:
-    """`UsageError` E2333 if the program has weights (`rtl.blocks.tail`) or microcode in lookup tables, which no image
-    replaces, or brings them from external memory, which nothing fills at power-up."""
+def beyond_block_rams(program: DeviceProgram) -> str:
+    """Why the bitstream's block RAMs cannot hold the program, empty if they can: weights (`rtl.weight_blocks.tail`) or
+    microcode are in lookup tables, whose contents no routed design lets us replace, or come from external memory."""
     config = program.config
     if program.in_segments:
-        raise UsageError(
-            "E2333",
-            f"--standalone: the network is larger than {config.name} and needs its image of external memory",
-            hint="without --standalone a host loads the program",
-        )
+        return f"the network is larger than {config.name} and needs its image of external memory"
     depth = config.weight_depth - tail(config)
     if len(program.weights) > depth:
-        raise UsageError(
-            "E2333",
-            f"--standalone: the program has {len(program.weights)} weight words, "
-            f"block RAMs of {config.name} hold {depth}",
-            hint="without --standalone a host loads the program",
-        )
+        return f"the program has {len(program.weights)} weight words, block RAMs of {config.name} hold {depth}"
     if any(program.code.get(unit) and unit.in_luts(config) for unit in UNITS):
-        raise UsageError(
-            "E2333",
-            f"--standalone: the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables",
-            hint="without --standalone a host loads the program",
-        )
+        return f"the program uses the depthwise unit, whose microcode {config.name} keeps in lookup tables"
+    return ""
+
+
+def require_block_rams(program: DeviceProgram) -> None:
+    """`UsageError` E2333 with `beyond_block_rams`, for a device that has its program from nowhere else."""
+    if why := beyond_block_rams(program):
+        hint = "without --input it is loaded from the board's flash memory"
+        raise UsageError("E2333", f"--standalone: {why}", hint=hint)
 
 
 def words(image: npt.NDArray[np.uint8]) -> list[int]:

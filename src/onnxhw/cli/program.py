@@ -24,10 +24,10 @@ set one by one take minutes."""
   onnxhw program build/model-ulx3s-85f
   onnxhw program build/model-ulx3s-85f --flash
 """),
-    epilog="Needs openFPGALoader. The connected device must answer with the idcode of the board that the bitstream was "
-    "made for, or nothing is written; a bootloader (OrangeCrab) cannot be asked. Ctrl-C while the flash memory is "
-    "written waits until it is whole; a second one "
-    "stops it.",
+    epilog="Needs openFPGALoader. An image that the device loads its program from (flash.bin) is written to the flash "
+    "memory first, with and without --flash. The connected device must answer with the idcode of the board that the "
+    "bitstream was made for, or nothing is written; a bootloader (OrangeCrab) cannot be asked. Ctrl-C while the flash "
+    "memory is written waits until it is whole; a second one stops it.",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 @click.option("-b", "--board", metavar="FILE", help="Board file, if the bitstream was made for one given by its path.")
@@ -37,19 +37,23 @@ set one by one take minutes."""
 def command(output: Output, directory: Path, board: str | None, flash: bool) -> None:
     from ..board import check_device, find
     from ..build import tools
+    from ..build.device import require_flash
     from ..devices import family_of
     from ..errors import UsageError
     from ..files import sha256
-    from .common.artifacts import read_directory
+    from .common.artifacts import BITSTREAM, FLASH_IMAGE, read_directory
 
     found = read_directory(directory)
-    bitstream = directory / "top.bit"
-    if not bitstream.is_file():
-        raise UsageError("E2930", "has no top.bit", where=str(directory), hint="onnxhw synth MODEL -o DIR makes one")
-    expected = found.manifest.get("files", {}).get("top.bit")
-    if sha256(bitstream) != expected:
-        raise UsageError("E2931", "top.bit is not the one that manifest.json describes", where=str(directory),
-                         hint="run onnxhw synth again")  # fmt: skip
+    bitstream, image = directory / BITSTREAM, directory / FLASH_IMAGE
+    files = found.manifest.get("files", {})
+    written = [bitstream, *([image] if FLASH_IMAGE in files else [])]
+    for path in written:
+        if not path.is_file():
+            what = f"has no {path.name}"
+            raise UsageError("E2930", what, where=str(directory), hint="onnxhw synth MODEL -o DIR makes one")
+        if sha256(path) != files.get(path.name):
+            what = f"{path.name} is not the one that manifest.json describes"
+            raise UsageError("E2931", what, where=str(directory), hint="run onnxhw synth again")
     wanted = found.manifest.get("board", "")
     chosen = find(board or wanted)
     if chosen.name != wanted:
@@ -65,14 +69,23 @@ def command(output: Output, directory: Path, board: str | None, flash: bool) -> 
         check_device(chosen, detected.output)
     else:
         output.message(f"{chosen.title}: its programmer cannot be asked for the device; is it the right one?")
+    printed = []
+    if image in written:
+        boot = require_flash(chosen, f"{image} is for its flash memory")
+        output.message(f"{chosen.title}: writing {image} to its flash memory")
+        result, interrupted = _whole(boot.command(image.resolve()), directory)
+        printed += result.output.splitlines()
+        if interrupted:
+            raise KeyboardInterrupt
     output.message(f"{chosen.title}: writing {bitstream}")
     if flash:
         result, interrupted = _whole(words, directory)
     else:
         result, interrupted = tools.run(words[0], words[1:], directory), False
+    printed += result.output.splitlines()
     record = {"board": chosen.name, "bitstream": str(bitstream), "flash": flash, "tool": words[0]}
-    output.data(record)
-    for line in () if output.json else result.output.splitlines():
+    output.data({**record, "image": str(image) if image in written else None})
+    for line in () if output.json else printed:
         output.message(line)
     seconds = family_of(chosen).boot_seconds(chosen, bitstream.stat().st_size)
     boots = f" (in flash: it boots in about {seconds:.2f} s)" if flash else ""

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
   onnxhw synth model.onnx --board ulx3s --standalone
   onnxhw synth model.onnx --board ulx3s --standalone --input camera-ov7670
 """),
-    epilog="Writes top.bit, program.ohw, manifest.json, placement.json, report.html and trace.json. The bitstream "
+    epilog="Writes top.bit, program.ohw, manifest.json, placement.json, report.html and trace.json; with --standalone, "
+    "if the bitstream cannot hold the program, flash.bin, an image for the board's flash memory. The bitstream "
     "belongs to board, preset and clock, not to the model: it is built once and then taken from the cache. --scale to "
     "--layout are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit "
     "status 5 if the model or the design does not fit, 6 if the design misses its clock. What the hardware cannot "
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     help="How the host reaches the board: its serial adapter, or USB pins of the FPGA's own (ULX3S: connector US2). "
     "Default: what the board's file says, the serial adapter if nothing.",
 )
-@click.option("--standalone", is_flag=True, help="Put the program into the bitstream: it runs from power-up.")
+@click.option("--standalone", is_flag=True, help="The program, in bitstream or flash.bin, runs from power-up.")
 @click.option(
     "--input", "source", type=click.Choice(SENSORS),
     help="With --standalone: take the inputs from a camera at the board's pins, without a host, and tell each answer "
@@ -78,9 +79,10 @@ def command(
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
-    from ..build.memory_contents import require_block_rams
+    from ..build.memory_contents import beyond_block_rams, require_block_rams
     from ..program.camera import settings_of
-    from .common.artifacts import BITSTREAM
+    from .common.artifacts import BITSTREAM, FLASH_IMAGE
+    from .common.flash_boot import boot_image, boot_record
     from .common.outdir import staged
     from .common.pipeline import compile_model, out_folder, refuse_simulated, target
     from .common.placement_options import PlacementOptions
@@ -110,27 +112,34 @@ def command(
             hint="without --standalone the host runs them; `onnxhw check` says which nodes and why",
         )  # fmt: skip
     alone = program.only(str(model)) if standalone else None
-    if alone:
+    if alone and source:
         require_block_rams(alone)
+    why = beyond_block_rams(alone) if alone else ""
+    image = boot_image(alone, chosen.board, why) if alone and why else b""
     settings = settings_of(alone, preprocess, str(model)) if alone and source else None
     over = f", {source}" if source else ", USB" if link == "usb" else ""
+    over += ", from flash" if image else ""
     size = chosen.config, clock_hz, speed
     with FlowProgress(output, chosen.config, chosen.board) as progress:
         built = flow.build(
-            sensor_top(chosen.board, *size) if source else top(chosen.board, *size, link),
+            sensor_top(chosen.board, *size) if source else top(chosen.board, *size, link, boots=bool(image)),
             chosen.board,
             clock_hz=clock_hz,
             options=options(chosen.board, seeds),
             progress=progress,
             use_cache=not no_cache,
             label=f"{chosen.config.name} on {chosen.board.name} at {clock_hz / 1e6:g} MHz{over}",
-            recipe=sensor_recipe(*size) if source else recipe(*size, link),
+            recipe=sensor_recipe(*size) if source else recipe(*size, link, boots=bool(image)),
         )
         progress.note(built)
-        built = finished(built, chosen.config, speed, progress, alone, link, settings)
+        baked = None if image else alone
+        built = finished(built, chosen.config, speed, progress, baked, link, settings, boots=bool(image))
     known = built.manifest()
+    known.boot = boot_record(image, chosen.board, clock_hz) if image else {}
     known.baud, known.link, known.input = speed, "" if source else link, source or ""
     with staged(folder) as stage:
         (stage / BITSTREAM).write_bytes(built.bitstream)
+        if image:
+            (stage / FLASH_IMAGE).write_bytes(image)
         manifest = write_artifacts(stage, partitioned, program, chosen, model, known, reading, preprocess, choice)
     print_result(output, result(partitioned, program, chosen, manifest, folder, cached=built.cached))

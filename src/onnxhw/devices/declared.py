@@ -5,7 +5,7 @@ from typing import Any
 
 from amaranth.build import Attrs, Clock, Pins, PinsN, Resource, Subsignal
 
-from ..board import CLOCK_PIN, SDRAM_PINS, UART_PINS, USB_PINS, Board
+from ..board import CLOCK_PIN, FLASH_PINS, SDRAM_PINS, UART_PINS, USB_PINS, Board
 
 Attributes = Mapping[str, Mapping[str, str]]
 """Electrical settings of pins by what they are: "input", "output", "usb", "sdram", "high" and "low" (a button that
@@ -16,14 +16,19 @@ SDRAM = {
     "a": ("sdram_a", "o"), "dq": ("sdram_dq", "io"),
 }  # fmt: skip
 """Pins of the memory as amaranth-boards' ``SDRAMResource`` names them, with the board file's key and the direction."""
+FLASH = {
+    "cs": ("flash_cs_n", "o"), "copi": ("flash_copi", "o"), "cipo": ("flash_cipo", "i"), "wp": ("flash_wp_n", "o"),
+    "hold": ("flash_hold_n", "o"),
+}  # fmt: skip
+"""Pins of the SPI flash as its ``SPIFlashResources`` names them."""
 
 
 def declared(board: Board, vendor: type, members: Mapping[str, Any], attributes: Attributes) -> Any:
     """An instance of a `vendor`'s platform with the board's pins.
 
     Its resources are called as those of amaranth-boards, so nothing else knows where the pins are from: ``clock``,
-    ``uart``, ``usb``, ``sdram``, ``led`` 0 and on, ``button_fire``. `members` are what the vendor's platforms say of
-    the device.
+    ``uart``, ``usb``, ``sdram``, ``spi_flash``, ``led`` 0 and on, ``button_fire``. `members` are what the vendor's
+    platforms say of the device.
     """
     body = {
         **members, "default_clk": CLOCK_PIN, "resources": list(_resources(board, attributes)), "connectors": [],
@@ -54,9 +59,12 @@ def _resources(board: Board, attributes: Attributes) -> Iterator[Any]:
         found = [("d_p", "usb_d_p", "io"), ("d_n", "usb_d_n", "io"), ("pullup", "usb_pullup", "o")]
         inner = [Subsignal(name, Pins(pins[key], dir=way)) for name, key, way in found if key in pins]
         yield Resource(USB_PINS, 0, *inner, attrs("usb"))
-    if "sdram_clk" in pins:
-        inner = [Subsignal(name, _pins(key, pins[key], way)) for name, (key, way) in SDRAM.items() if key in pins]
-        yield Resource(SDRAM_PINS, 0, *inner, attrs("sdram"))
+    for first, name, known, what in (
+        ("sdram_clk", SDRAM_PINS, SDRAM, "sdram"), ("flash_cs_n", FLASH_PINS, FLASH, "output")
+    ):  # fmt: skip
+        if first in pins:
+            inner = [Subsignal(each, _pins(key, pins[key], way)) for each, (key, way) in known.items() if key in pins]
+            yield Resource(name, 0, *inner, attrs(what))
 
 
 def _pins(key: str, names: str, way: str) -> Any:

@@ -92,6 +92,9 @@ class Family(Protocol):
     multiplier: int
     """Registers of its block RAMs and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, as a design counts."""
 
+    flash_clock: bool
+    """Whether a design can clock the flash memory that the device was configured from."""
+
     def check_part(self, board: Board) -> None:
         """`UsageError` E2371 names what of a board's part the family's tools do not support, E2376 a pin of the board's
         file that the part does not have."""

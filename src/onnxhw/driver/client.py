@@ -1,8 +1,7 @@
 """`Client`: programs and tensors to a device and back, over any `Transport`."""
 
 import random
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +10,6 @@ from ..closeable import Closeable
 from ..config import HwConfig
 from ..emu.emulator import check_inputs
 from ..errors import LinkError, UsageError
-from ..isa.instructions import UNITS
 from ..isa.link import (
     COMMIT_WORDS,
     HEAD_WORDS,
@@ -21,17 +19,15 @@ from ..isa.link import (
     Command,
     Info,
     Register,
-    load_record,
 )
 from ..isa.memory import Control, Space
-from ..isa.units import Unit
-from ..program.host_words import Words, memories
+from ..program.host_words import Words
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.traffic import core_bytes, load_bytes
-from .framing import crc32c
-from .inferences import TOKENS, Inferences, Tensors, numbers, pieces, reads
+from .inferences import TOKENS, Inferences, Tensors, numbers, reads
 from .link import Counters, Link, Progress, Request
+from .load_requests import image_writes, load_crc, load_requests, program_writes, run_counts, word_writes
 from .snapshot import SNAPSHOT_WORDS, Snapshot
 from .transport import Transport
 
@@ -93,7 +89,7 @@ class Client(Closeable):
         Any but ACT belongs to the program: the device then holds none that could run until one is loaded. EXTERNAL
         does so if there is an image that a program has brought.
         """
-        self.link.perform(list(_writes(space, address, np.asarray(words))))
+        self.link.perform(list(word_writes(space, address, np.asarray(words))))
 
     def read(self, space: int, address: int, count: int) -> Words:
         """Read `count` 32-bit words from host-word `address` of CONTROL, ACT or EXTERNAL on (a core reads no
@@ -141,13 +137,8 @@ class Client(Closeable):
         """
         self.check(program.config)
         self._program = self._proved = None
-        image = [] if self._has_image(program) else list(_image_writes(program))
-        first = [Request(Command.RESET, address=3 if image else 1), *image]
-        if image:
-            first.append(Request(Command.COMMIT, Space.EXTERNAL, count=1, payload=_bytes([_crc(image)])))
-        writes, counts = list(_program_writes(program)), _counts(program)
-        last = Request(Command.COMMIT, count=1 + len(counts), payload=_bytes([_crc(writes), *counts]))
-        self.link.perform([*first, *writes, last], progress)
+        image = program.external.size > 0 and not self._has_image(program)
+        self.link.perform(load_requests(program, image=image), progress)
         self._program, self._settled = program, self.counters.sessions
         self._proved = program, self.counters.sessions
 
@@ -163,8 +154,8 @@ class Client(Closeable):
         counts = self.read(Space.CONTROL, Control.LOAD_COUNT, COMMIT_WORDS - 1).tolist()
         if program.config.external is not None:
             counts.append(self.control(Control.MOVE_COUNT))
-        same = bool(flags & LOADED) and counts == _counts(program) and crc == _crc(list(_program_writes(program)))
-        found = same and (self._has_image(program) or not program.external.size)
+        same = counts == run_counts(program) and crc == load_crc(list(program_writes(program)))
+        found = bool(flags & LOADED) and same and (self._has_image(program) or not program.external.size)
         if found:
             self._proved = program, self.counters.sessions
         return found
@@ -174,7 +165,7 @@ class Client(Closeable):
         if not program.external.size:
             return False
         flags, _, crc = self.read(REGISTERS, 0, Register.IMAGE_CRC + 1).tolist()
-        return bool(flags & IMAGE) and crc == _crc(list(_image_writes(program)))
+        return bool(flags & IMAGE) and crc == load_crc(list(image_writes(program)))
 
     def _require_held(self, program: DeviceProgram) -> None:
         """Refuse to write inputs into external memory where another program has its image, with E9121."""
@@ -243,31 +234,3 @@ class Client(Closeable):
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:
         answers = self.link.perform(list(reads(command, space, address, count)))
         return np.frombuffer(b"".join(answer.payload for answer in answers), "<u4").astype(np.uint32)
-
-
-def _writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
-    return pieces(space, address, words.reshape(-1).astype("<u4").tobytes(), 1)
-
-
-def _program_writes(program: DeviceProgram) -> Iterator[Request]:
-    for space, image in memories(program):
-        yield from _writes(space, 0, image)
-
-
-def _image_writes(program: DeviceProgram) -> Iterator[Request]:
-    return _writes(Space.EXTERNAL, 0, program.external)
-
-
-def _crc(writes: list[Request]) -> int:
-    return crc32c(b"".join(load_record(each.space, each.address, each.payload) for each in writes))
-
-
-def _counts(program: DeviceProgram) -> list[int]:
-    """Contents of Control.LOAD_COUNT .. INPUT_FREE, with external memory MOVE_COUNT, too."""
-    array, vector = program.input_free
-    counts = [*(len(program.code.get(unit, ())) for unit in UNITS), program.cycles, array | vector << 16]
-    return counts if program.config.external is None else [*counts, len(program.code.get(Unit.MOVE, ()))]
-
-
-def _bytes(words: list[int]) -> bytes:
-    return np.array(words, "<u4").tobytes()

@@ -48,6 +48,11 @@ def _wrong_choice(record: Any) -> str:
     return _wrong("choice.rates", record["rates"], {"baud": BAUD, "clock_hz": CLOCK})
 
 
+def _wrong_boot(record: Any) -> str:
+    """`onnxhw.build.manifest.Manifest.boot`, or nothing."""
+    return "" if record == {} else _wrong("boot", record, {"offset": int, "bytes": int, "seconds": float})
+
+
 LARGEST = 1 << 53
 """Numbers are below: a float holds them."""
 MANIFEST: dict[str, Form] = {
@@ -59,6 +64,7 @@ MANIFEST: dict[str, Form] = {
     "resources": {"*": {"used": int, "available": int}}, "clocks": {"*": {"*": float}},
     "shapes": [re.compile(".+=[0-9]{1,18}", re.DOTALL)], "limits": [re.compile(r"[a-z_ -]+=\s*[0-9_,]+\s*")],
     "exact_softmax": bool, "preprocess": _wrong_preprocess, "choice": _wrong_choice, "files": {"*": HASH},
+    "boot": _wrong_boot,
 }  # fmt: skip
 """Fields of a manifest (`onnxhw.build.manifest.Manifest`), each of which but `schema` may be missing."""
 SIMULATION: dict[str, Form] = {

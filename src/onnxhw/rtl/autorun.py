@@ -104,13 +104,43 @@ class Autorun(wiring.Component):
                 m.next = "READY"
             with m.State("READY"):
                 m.next = "WAIT"
-            with m.State("WAIT"):
-                m.d.sync += wanted.eq(self.start)
-                with m.If(wanted & self.loaded & ~self.running):
-                    m.next = "START"
-            with m.State("START"):
-                m.d.comb += [self.we.eq(self.loaded), starting.eq(1)]
-                with m.If(self.granted | ~self.loaded):
-                    m.d.sync += wanted.eq(0)
-                    m.next = "WAIT"
+            _start_when_wanted(m, self, wanted, starting)
         return m
+
+
+class StartLoaded(wiring.Component):
+    """Writes 1 to Control.RUN once a program is loaded after reset, and for each pulse of `start`; for a device whose
+    program comes from flash.
+
+    Members as of `Autorun`, but for `baked`; `busy` : In(1), a command is performed: the one that completes the program
+    still writes its counts.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({
+            "start": In(1), "running": In(1), "loaded": In(1), "busy": In(1), "granted": In(1),
+            "space": Out(4), "addr": Out(24), "data": Out(32), "we": Out(1),
+        })  # fmt: skip
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        wanted, starting = Signal(init=1), Signal()
+        m.d.comb += [self.space.eq(Space.CONTROL), self.addr.eq(Control.RUN), self.data.eq(1)]
+        with m.FSM():
+            with m.State("LOADING"), m.If(self.loaded & ~self.busy):
+                m.next = "WAIT"
+            _start_when_wanted(m, self, wanted, starting)
+        return m
+
+
+def _start_when_wanted(m: Module, port: Any, wanted: Signal, starting: Signal) -> None:
+    """The states WAIT and START of both: a run is asked for once it is `wanted` and the program complete."""
+    with m.State("WAIT"):
+        m.d.sync += wanted.eq(port.start)
+        with m.If(wanted & port.loaded & ~port.running):
+            m.next = "START"
+    with m.State("START"):
+        m.d.comb += [port.we.eq(port.loaded), starting.eq(1)]
+        with m.If(port.granted | ~port.loaded):
+            m.d.sync += wanted.eq(0)
+            m.next = "WAIT"

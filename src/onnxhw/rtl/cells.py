@@ -116,6 +116,16 @@ class BidirectionalPads(wiring.Component):
         return primitives_of(platform).bidirectional(self)
 
 
+class FlashClock(wiring.Component):
+    """Drives the clock pin of the flash memory that the device was configured from, which is no pin of a design's."""
+
+    def __init__(self) -> None:
+        super().__init__({"sck": In(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        return primitives_of(platform).flash_clock(self)
+
+
 class Primitives(Protocol):
     """A family's forms of the cells, of exactly the behaviour and latency of `Behavioural`.
 
@@ -140,6 +150,10 @@ class Primitives(Protocol):
 
     def bidirectional(self, pads: BidirectionalPads) -> Module:
         """The body of pins with registers."""
+        ...
+
+    def flash_clock(self, clock: FlashClock) -> Module:
+        """The body of a `FlashClock`; of a family with `Family.flash_clock` alone."""
         ...
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Any:
@@ -191,6 +205,10 @@ class Behavioural:
         m.submodules.buffer = buffer = io.FFBuffer("io", pads.port)
         m.d.comb += [buffer.o.eq(pads.o), buffer.oe.eq(pads.oe), pads.i.eq(buffer.i)]
         return m
+
+    def flash_clock(self, clock: FlashClock) -> Module:
+        """Nothing: the signal is the pin."""
+        return Module()
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Any:
         """None: constants cost nothing."""

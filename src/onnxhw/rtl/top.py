@@ -10,13 +10,15 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig
 from ..isa.link import USB_BAUD, Info, line_rates
 from ..isa.memory import Space
-from .autorun import Autorun, Standalone
+from .autorun import Autorun, Standalone, StartLoaded
+from .cells import FlashClock
 from .core import Core
 from .external.controller import Controller
 from .external.controller import pins as external_pins
 from .external.host import SdramHostPort
 from .external.pads import BoardPads
 from .link.commands import CommandEngine
+from .link.flash_boot import FlashBoot
 from .link.uart import LineRate, UartReceiver, UartTransmitter
 from .link.usb import UsbSerial
 
@@ -25,6 +27,8 @@ BAUD = 1_000_000
 USB_INPUTS = ("dp_i", "dm_i")
 USB_OUTPUTS = ("dp_o", "dm_o", "oe", "pullup")
 """Pins of a device with a USB link."""
+FLASH_OUTPUTS = ("cs", "sck", "copi")
+"""Pins of a device that loads its program from SPI flash, with `flash_cipo`."""
 
 
 class LinkedCore(wiring.Component):
@@ -39,12 +43,15 @@ class LinkedCore(wiring.Component):
         the memories "autorun" and "description" can be replaced later (`Standalone.words`, `Info.to_words`).
     build_id : 64 bits that name the build, told to the host.
     core : another component with the host port of `Core`, for tests.
+    boot_offset : where in SPI flash the image of a program lies that is loaded and started after reset
+        (`onnxhw.isa.flash`), or None. Until it is, the line is not heard. `standalone` is None then.
 
     Members
     -------
     rx, tx : the line, asynchronous to the clock; with `usb` instead dp_i, dm_i, dp_o, dm_o, oe, pullup of `UsbSerial`.
     external : of a configuration with external memory, to its pads: `controller.pins`.
-    start : In(1), one cycle starts a run of the baked program (no effect if there is none).
+    flash_cs, flash_sck, flash_copi, flash_cipo, boot_failed : with `boot_offset`, as of `FlashBoot`.
+    start : In(1), one cycle starts a run of the baked program (no effect if there is none), or of one from flash.
     running, busy, fault : a run is in progress; a command is performed; (one cycle) a frame
         was dropped.
     """
@@ -59,13 +66,15 @@ class LinkedCore(wiring.Component):
         build_id: int = 0,
         core: Any = None,
         usb: tuple[int, int] | None = None,
+        boot_offset: int | None = None,
     ) -> None:
         baud = baud if usb is None else USB_BAUD
         self.config, self.clock_hz, self.baud, self.standalone = config, clock_hz, baud, standalone
+        self.boot = None if boot_offset is None else FlashBoot(clock_hz=clock_hz, offset=boot_offset)
+        alone = standalone is not None or self.boot is not None
         self.info = Info.of(
-            config, clock_hz=clock_hz, baud=baud, build_id=build_id, standalone=standalone is not None,
-            usb=usb is not None,
-        )  # fmt: skip
+            config, clock_hz=clock_hz, baud=baud, build_id=build_id, standalone=alone, usb=usb is not None
+        )
         self.core = core if core is not None else Core(config)
         self.usb = None if usb is None else UsbSerial(vendor=usb[0], product=usb[1])
         if usb is None:
@@ -78,6 +87,8 @@ class LinkedCore(wiring.Component):
             line = {name: In(1) for name in USB_INPUTS} | {name: Out(1) for name in USB_OUTPUTS}
         if config.external is not None:
             line |= {"external": Out(external_pins(config.external))}
+        if self.boot is not None:
+            line |= {f"flash_{name}": Out(1) for name in FLASH_OUTPUTS} | {"flash_cipo": In(1), "boot_failed": Out(1)}
         super().__init__({**line, "start": In(1), "running": Out(1), "busy": Out(1), "fault": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
@@ -87,15 +98,13 @@ class LinkedCore(wiring.Component):
         if self.usb is None:
             m.submodules.receiver = receiver = self.receiver
             m.submodules.transmitter = transmitter = self.transmitter
-            wiring.connect(m, receiver.o, loader.i)
-            wiring.connect(m, loader.o, transmitter.i)
+            self._connect_line(m, receiver.o, transmitter.i, loader)
             m.submodules.rate = rate = self.rate
             m.d.comb += [receiver.rx.eq(self.rx), self.tx.eq(transmitter.tx), rate.line_break.eq(receiver.line_break)]
             m.d.comb += [receiver.rate.eq(rate.rate), transmitter.rate.eq(rate.rate)]
         else:
             m.submodules.usb = usb = self.usb
-            wiring.connect(m, usb.o, loader.i)
-            wiring.connect(m, loader.o, usb.i)
+            self._connect_line(m, usb.o, usb.i, loader)
             m.d.comb += [getattr(usb, name).eq(getattr(self, name)) for name in USB_INPUTS]
             m.d.comb += [getattr(self, name).eq(getattr(usb, name)) for name in USB_OUTPUTS]
         m.d.comb += [
@@ -120,13 +129,14 @@ class LinkedCore(wiring.Component):
         if self.config.external is not None:
             self._add_external(m, loader)
 
-        # `Autorun` has the host port in cycles in which the loader does not use it.
-        m.submodules.autorun = autorun = Autorun(self.standalone)
+        # `autorun` has the host port in cycles in which the loader does not use it.
+        autorun: Any = Autorun(self.standalone) if self.boot is None else StartLoaded()
+        m.submodules.autorun = autorun
         m.d.comb += [
             autorun.start.eq(self.start),
             autorun.running.eq(core.running),
             autorun.loaded.eq(loader.loaded),
-            loader.baked.eq(autorun.baked),
+            loader.baked.eq(autorun.baked) if self.boot is None else autorun.busy.eq(loader.busy),
             autorun.granted.eq(~loader.host_we & ~loader.host_re),
         ]
         with m.If(autorun.granted & autorun.we):
@@ -137,6 +147,30 @@ class LinkedCore(wiring.Component):
                 core.host_we.eq(1),
             ]
         return m
+
+    def _connect_line(self, m: Module, received: Any, sent: Any, loader: CommandEngine) -> None:
+        """The line's bytes to the loader and its answers back; while a program comes from flash, its bytes instead, and
+        answers go nowhere."""
+        boot = self.boot
+        if boot is None:
+            wiring.connect(m, received, loader.i)
+            wiring.connect(m, loader.o, sent)
+            return
+        m.submodules.boot = boot
+        m.d.comb += [
+            loader.i.payload.eq(Mux(boot.active, boot.o.payload, received.payload)),
+            loader.i.valid.eq(Mux(boot.active, boot.o.valid, received.valid)),
+            boot.o.ready.eq(loader.i.ready),
+            received.ready.eq(loader.i.ready | boot.active),
+            sent.payload.eq(loader.o.payload),
+            sent.valid.eq(loader.o.valid & ~boot.active),
+            loader.o.ready.eq(sent.ready | boot.active),
+            boot.loaded.eq(loader.loaded),
+            boot.bad_frame.eq(loader.bad_frame),
+            boot.cipo.eq(self.flash_cipo),
+            *(getattr(self, f"flash_{name}").eq(getattr(boot, name)) for name in FLASH_OUTPUTS),
+            self.boot_failed.eq(boot.failed),
+        ]
 
     def _add_external(self, m: Module, loader: CommandEngine) -> None:
         """The external memory: the loader's accesses to it do not reach the core, whose unit `move` has its own way."""
@@ -205,6 +239,9 @@ class Top(Elaboratable):
 
     external_resource : that with the external memory's pins, where the configuration has one.
 
+    boot_resource : that with the SPI flash's pins, with `boot_offset`; the LED for dropped frames stays on if the
+        program could not be loaded from there.
+
     Other parameters as of `LinkedCore`.
     """
 
@@ -219,12 +256,15 @@ class Top(Elaboratable):
         usb: tuple[int, int] | None = None,
         usb_resource: str = "usb",
         external_resource: str = "sdram",
+        boot_offset: int | None = None,
+        boot_resource: str = "spi_flash",
     ) -> None:
-        self.external_resource = external_resource
+        self.external_resource, self.boot_resource = external_resource, boot_resource
         self.config, self.clock_hz, self.usb_resource = config, clock_hz, usb_resource
         self.device = LinkedCore(
-            config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb
-        )
+            config, clock_hz=clock_hz, baud=baud, standalone=standalone, build_id=build_id, usb=usb,
+            boot_offset=boot_offset,
+        )  # fmt: skip
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -242,7 +282,11 @@ class Top(Elaboratable):
 
         heartbeat, fault = Signal(HEARTBEAT_BITS), Signal(FAULT_BITS)
         m.d.sync += [heartbeat.eq(heartbeat + 1), fault.eq(Mux(device.fault, ~0, Mux(fault == 0, 0, fault - 1)))]
-        for led, light in zip(leds(platform), (heartbeat[-1], device.running, device.busy, fault[-1]), strict=False):
+        wrong = fault[-1]
+        if device.boot is not None:
+            self._add_flash(m, platform)
+            wrong = wrong | device.boot_failed
+        for led, light in zip(leds(platform), (heartbeat[-1], device.running, device.busy, wrong), strict=False):
             m.d.comb += led.eq(light)
 
         button = next((name for name in ("button_fire", "button") if (name, 0) in platform.resources), "")
@@ -263,6 +307,18 @@ class Top(Elaboratable):
         m.d.comb += [pins.d_p.oe.eq(device.oe), pins.d_n.oe.eq(device.oe)]
         if ("uart", 0) in platform.resources:
             m.d.comb += platform.request("uart", 0).tx.o.eq(1)
+
+    def _add_flash(self, m: Module, platform: Any) -> None:
+        """The SPI flash that the device was configured from: neither held nor write-protected."""
+        device, pins = self.device, platform.request(self.boot_resource, 0)
+        m.submodules.flash_clock = clock = FlashClock()
+        m.d.comb += [
+            clock.sck.eq(device.flash_sck),
+            pins.cs.o.eq(device.flash_cs),
+            pins.copi.o.eq(device.flash_copi),
+            device.flash_cipo.eq(pins.cipo.i),
+            *(getattr(pins, name).o.eq(0) for name in ("hold", "wp") if hasattr(pins, name)),
+        ]
 
     def _add_button(self, m: Module, pressed: Any) -> None:
         """A press (seen after 2**16 quiet cycles, against bouncing) starts a run."""

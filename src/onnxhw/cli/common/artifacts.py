@@ -25,6 +25,8 @@ from .outdir import staged
 from .placement_options import PlacementOptions
 
 PROGRAM, MANIFEST, REPORT, TRACE, BITSTREAM = "program.ohw", "manifest.json", "report.html", "trace.json", "top.bit"
+FLASH_IMAGE = "flash.bin"
+"""What a standalone device loads from its board's flash memory, if the bitstream cannot hold the program."""
 PLACEMENT = "placement.json"
 """Where each node runs."""
 MODEL = "model.onnx"
@@ -50,7 +52,7 @@ class Directory:
 
 def artifacts(folder: Path) -> dict[str, str]:
     """Path of every output file in a folder, by file name."""
-    names = [BITSTREAM, PROGRAM, MANIFEST, PLACEMENT, REPORT, TRACE]
+    names = [BITSTREAM, FLASH_IMAGE, PROGRAM, MANIFEST, PLACEMENT, REPORT, TRACE]
     names += sorted(path.name for kind in ("report-*.html", "trace-*.json") for path in folder.glob(kind))
     return {name: str(folder / name) for name in names if (folder / name).exists()}
 

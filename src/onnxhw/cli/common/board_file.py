@@ -33,6 +33,7 @@ TABLES = {
     "pins": "Names of the package's pins; where there are several, with spaces between them.",
     "usb": "A USB connector whose D+ and D- are pins of the FPGA. With link = \"usb\" no table serial is needed.",
     "external": "SDR SDRAM: the slowest numbers of all chips that the board may carry (docs/external-memory.md).",
+    "boot": "The SPI flash that the device is configured from: designs may load networks from there (--standalone).",
     "bringup": "What a user is told when nothing answers, and what else one should know.",
 }
 """What is said of a table before its keys."""
@@ -53,7 +54,7 @@ def new_board(name: str, device: str, package: str, speed: str) -> str:
         if table == "pins" or not table:
             continue
         if table == "bringup":
-            text += [*_pins(), *_optional("usb"), *_optional("external")]
+            text += [*_pins(), *_optional("usb"), *_optional("external"), *_optional("boot")]
         wanted = {key: what for key, what in keys.items() if f"{table}.{key}" in values}
         text += _table(table, _keys(table, wanted, values))
     return "\n".join(text) + "\n"
@@ -124,7 +125,7 @@ def _optional(table: str) -> list[str]:
 
 
 def _commented(table: str) -> Iterator[str]:
-    shown = {str: UNKNOWN, int: "0", float: "0.0"}
+    shown = {str: UNKNOWN, int: "0", float: "0.0", list: "[]"}
     for key, what in OPTIONAL[table].items():
         if key != "resource":
             yield f"# {key} = {shown[what.kind]}  # {what.says}"

@@ -22,6 +22,7 @@ from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
 from ...report.premises import premises, sentences
 from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
+from .flash_boot import boot_sentence
 from .output import Output
 from .pipeline import BoardTarget
 from .placement_options import BY_DEFAULT, PlacementOptions
@@ -109,6 +110,7 @@ def result(
         "timing_met": manifest.timing_met if routed else None,
         "critical_path": manifest.critical_path if routed else None,
         "seed": manifest.seed if routed else None,
+        "boot": manifest.boot or None,
         "cached": cached,
         "artifacts": artifacts(folder),
         "parts": [_part(part) for part in program.parts],
@@ -160,6 +162,8 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(f"clock {record['clock_mhz']:.2f} MHz {met} (Fmax {record['fmax_mhz']:.2f} MHz), "
                     f"{ms:.3f} ms per inference{', cached bitstream' if record['cached'] else ''}")  # fmt: skip
         output.line(f"critical path: {record['critical_path']}")
+    if record["boot"]:
+        output.line(boot_sentence(record["boot"]))
     for line in sentences(record["constant_channels"]):
         output.line(line)
     if record["external"] and record["external"]["segments"]:

@@ -24,25 +24,31 @@ def line_speed(board: Board, clock_hz: int, link: str = "uart") -> int:
     return USB_BAUD if link == "usb" else fastest(clock_hz, board.baud)
 
 
-def top(board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> Any:
-    """The top level: core, link (one of `board_tables.LINKS`) and clock."""
+def top(
+    board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "uart", *, boots: bool = False
+) -> Any:  # fmt: skip
+    """The top level: core, link (one of `board_tables.LINKS`) and clock; with `boots` it loads its program from the
+    board's flash memory."""
     from ...rtl.top import Top
 
     usb = link == "usb"
     ids, pins = (board.usb_ids, board.usb_resource) if usb else (None, "")
-    memory = board.external.resource if board.external else ""
+    memory, flash = board.external.resource if board.external else "", board.boot if boots else None
     design = Top(
-        config, clock_hz=clock_hz, baud=baud, usb=ids, usb_resource=pins, external_resource=memory
-    )
+        config, clock_hz=clock_hz, baud=baud, usb=ids, usb_resource=pins, external_resource=memory,
+        boot_offset=flash.offset if flash else None, boot_resource=flash.resource if flash else "",
+    )  # fmt: skip
     return family_of(board).clocked(design, board, clock_hz, usb=usb)
 
 
-def recipe(config: HwConfig, clock_hz: int, baud: int, link: str = "uart") -> dict[str, str]:
+def recipe(
+    config: HwConfig, clock_hz: int, baud: int, link: str = "uart", *, boots: bool = False
+) -> dict[str, str]:  # fmt: skip
     """Everything that `top` is made of, but for the board: so it need not be elaborated to be found in the cache."""
     packages = ("amaranth", "amaranth-boards", *(("luna-usb", "usb-protocol") if link == "usb" else ()))
     return {
         "config": config.to_json(), "clock": str(clock_hz), "baud": str(baud), "python": sys.version,
-        "rtl": sources("rtl/top.py"), "link": link,
+        "rtl": sources("rtl/top.py"), "link": link, **({"boot": "flash"} if boots else {}),
         **{name: version_of(name) for name in packages},
     }  # fmt: skip
 
@@ -56,12 +62,12 @@ def options(board: Board, seeds: int | None) -> flow.FlowOptions:
 
 def finished(
     built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None,
-    link: str = "uart", sensor: CameraSettings | None = None,
+    link: str = "uart", sensor: CameraSettings | None = None, *, boots: bool = False,
 ) -> Bitstream:  # fmt: skip
     """The routed design with its build id in its description, by which a driver knows what is on the board.
 
     With a program that is in its memories, too: it runs once from power-up, then at each press of fire 1, or for each
-    frame of a `sensor`.
+    frame of a `sensor`. With `boots` the program is in the board's flash memory.
     """
     from ...build.memory_contents import images
     from ...driver.artifact import build_id
@@ -71,8 +77,8 @@ def finished(
     contents = images(program, list(names), sensor) if program else {}
     if "description" in names:
         info = Info.of(
-            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key), standalone=program is not None,
-            usb=link == "usb",
+            config, clock_hz=built.clock_hz, baud=baud, build_id=build_id(built.key),
+            standalone=program is not None or boots, usb=link == "usb",
         )  # fmt: skip
         contents["description"] = info.to_words()
     return flow.with_memories(built, contents, progress=progress) if contents else built

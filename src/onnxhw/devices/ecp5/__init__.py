@@ -23,6 +23,7 @@ class Ecp5:
     small = "LFE5U-25F"
     routed = f"{NAME}.config"
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
+    flash_clock = True
 
     def check_part(self, board: Board) -> None:
         """Refuse a part that nextpnr does not know, and pins that it does not have."""

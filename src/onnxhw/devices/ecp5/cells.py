@@ -13,7 +13,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from ...config import HwConfig
-from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, Multiplier
+from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, FlashClock, Multiplier
 from ...rtl.delay import delay
 from .. import block_ram
 from ..contents import ATTRIBUTE
@@ -222,6 +222,12 @@ class Cells:
     def bidirectional(self, pads: BidirectionalPads) -> Module:
         """Registers of the pins' sites."""
         return bidirectional_pads(pads)
+
+    def flash_clock(self, clock: FlashClock) -> Module:
+        """The cell through which a design has the pin CCLK after configuration (FPGA-TN-02039)."""
+        m = Module()
+        m.submodules.cell = Instance("USRMCLK", i_USRMCLKI=clock.sck, i_USRMCLKTS=Const(0))
+        return m
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Ties:
         """Tie cells for each group of four multipliers, or for all; none where multipliers have no places."""

@@ -26,6 +26,7 @@ class Gowin:
     small = parts.FAMILY
     routed = "routed.json"
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
+    flash_clock = False
 
     def check_part(self, board: Board) -> None:
         """Refuse a part that was not tried."""

@@ -9,7 +9,7 @@ from typing import Any
 from amaranth import Cat, ClockSignal, Const, Instance, Module, Signal
 from amaranth.hdl import Value
 
-from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, Multiplier
+from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedRegister, FlashClock, Multiplier
 from ...rtl.delay import delay
 from .. import block_ram
 from ..contents import ATTRIBUTE
@@ -145,6 +145,10 @@ class Gw2aCells:
     def bidirectional(self, pads: BidirectionalPads) -> Module:
         """The platform's buffers with registers in fabric."""
         return BEHAVIOURAL.bidirectional(pads)
+
+    def flash_clock(self, clock: FlashClock) -> Module:
+        """Never asked for: `Family.flash_clock` is False."""
+        return BEHAVIOURAL.flash_clock(clock)
 
     def shared(self, m: Module, roles: Sequence[str], *, spread: bool) -> Any:
         """None: a constant pin costs nothing."""

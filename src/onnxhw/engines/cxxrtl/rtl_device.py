@@ -83,8 +83,9 @@ class Libraries(NamedTuple):
 
 
 def device_libraries(
-    config: HwConfig, *, clock_hz: int, baud: int, build_id: int = 0, progress: Progress | None = None
-) -> Libraries:
+    config: HwConfig, *, clock_hz: int, baud: int, build_id: int = 0, boot_offset: int | None = None,
+    progress: Progress | None = None,
+) -> Libraries:  # fmt: skip
     """The compiled device of a configuration; from the cache, if there, without elaborating it.
 
     Parameters
@@ -92,6 +93,7 @@ def device_libraries(
     clock_hz, baud : clock and line of the device, as `onnxhw.rtl.top.LinkedCore` takes them (`UsageError` E2140 if
         the line is too fast for the clock).
     build_id : 64 bits that the device tells the host.
+    boot_offset : of `LinkedCore`.
     """
 
     def make() -> str:
@@ -99,7 +101,9 @@ def device_libraries(
         from ...rtl.top import LinkedCore
 
         hole = BlackBox(config.external)
-        device = with_pads(LinkedCore(config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole))
+        device = with_pads(LinkedCore(
+            config, clock_hz=clock_hz, baud=baud, build_id=build_id, core=hole, boot_offset=boot_offset
+        ))  # fmt: skip
         return elaborate(device, [*ports_of(device), *hole.signals.values()])
 
     parts = {
@@ -108,12 +112,13 @@ def device_libraries(
         "clock": str(clock_hz),
         "baud": str(baud),
         "build id": str(build_id),
+        "boot": str(boot_offset),
         "sources": sources("rtl/top.py"),
         "own model": Path(__file__).read_text(),
         "amaranth": metadata.version("amaranth"),
         "python": sys.version,
     }
-    driver = driver_text("sdram_part.h", "serial_line.cc")
+    driver = driver_text("sdram_part.h", "flash_part.h", "serial_line.cc")
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, {baud} baud"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
     return Libraries(core_library(config, progress=progress).path, around.path, config.external)
@@ -167,12 +172,14 @@ class RtlDevice(PinModel):
 
     Every byte goes through the pins: the line is driven and sampled in every clock cycle, by a receiver that
     samples in the middle of the bits. `baud` is the speed of the host's end; it may differ from the device's, which
-    then sees what a board would see.
+    then sees what a board would see. `flash`: contents of the SPI flash of a device that was built to load its program
+    from one.
     """
 
-    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int) -> None:
+    def __init__(self, libraries: Libraries, *, clock_hz: int, baud: int, flash: bytes | None = None) -> None:
         memory = SdramNumbers.of(libraries.external).array() if libraries.external else None
-        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud, more=[memory])
+        more = [memory, flash, ctypes.c_size_t(len(flash or b""))]
+        super().__init__(libraries, "line", clock_hz=clock_hz, ratio=clock_hz / baud, more=more)
         self._baud = baud
         self.around.library.onnxhw_line_run.restype = ctypes.c_uint64
         self.around.library.onnxhw_line_violation.restype = ctypes.c_char_p

@@ -16,6 +16,7 @@ struct onnxhw_line {
 	const uint32_t *tx, *running, *busy;
 	core_part part;
 	sdram_part external;
+	flash_part flash;
 	int64_t bit;
 	// Towards the device: the bits that are left of a byte, the next one first, and the time left of the present one.
 	uint32_t sending;
@@ -33,15 +34,15 @@ struct onnxhw_line {
 extern "C" {
 
 // `outside` and `core`: the pointers of `core_ports`, to the ports of this design and to those of the core. `numbers`: of the external
-// memory, null if there is none.
+// memory, null if there is none; `flash` is what the SPI flash holds, null likewise.
 onnxhw_line *onnxhw_line_create(
 	onnxhw_sim *sim, double cycles_per_bit, const core_ports *outside, const core_ports *core, const core_functions *call,
-	const sdram_numbers *numbers
+	const sdram_numbers *numbers, const uint8_t *flash, size_t flash_size
 ) {
 	auto output = [&](const char *name) { return onnxhw_item(sim, name)->curr; };
 	auto *line = new onnxhw_line{
 		sim, onnxhw_item(sim, "rx")->next, output("tx"), output("running"), output("busy"), {*outside, *core, *call},
-		{sim, numbers}, int64_t(cycles_per_bit * CYCLE)
+		{sim, numbers}, {sim, flash, flash_size}, int64_t(cycles_per_bit * CYCLE)
 	};
 	*line->rx = 1;
 	return line;
@@ -83,6 +84,7 @@ uint64_t onnxhw_line_run(
 		if (!cxxrtl_eval(line->sim->handle))
 			onnxhw_settle(line->sim);
 		line->external.step();
+		line->flash.step();
 		bool level = *line->tx & 1;
 		bool active = line->bits_to_send || line->bits_to_sample || *line->running || *line->busy;
 		core_cycle(line->part);
