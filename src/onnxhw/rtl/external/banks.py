@@ -20,11 +20,13 @@ class Bank:
         """Until a column may come, or ACTIVATE if no row is open."""
         self.active = Countdown(external.ras, f"active_{number}")
         self.written = Countdown(external.wr, f"written_{number}")
-        self.closes = self.active.ready & self.written.ready
+        self.ready = Signal(init=1, name=f"ready_{number}")
+        """A row's command may come: PRECHARGE if one is open, else ACTIVATE. What it will be is worked out a cycle
+        ahead."""
 
-    def row_command(self, segment: Any, may_activate: Value) -> Value:
+    def row_command(self, segment: Any) -> Value:
         """ACTIVATE or PRECHARGE may come for a segment of this bank."""
-        return Mux(self.open, ~segment.match & self.closes, self.command.ready & may_activate)
+        return self.ready & ~(self.open & segment.match)
 
 
 class Banks(wiring.Component):
@@ -70,32 +72,45 @@ class Banks(wiring.Component):
         m.d.comb += [
             self.now_open.eq(of(current, [bank.open for bank in banks])),
             self.then_open.eq(of(following, [bank.open for bank in banks])),
-            now.eq(self.current_valid & of(current, [bank.row_command(current, between.ready) for bank in banks])),
-            then.eq(both & of(following, [bank.row_command(following, between.ready) for bank in banks])),
-            column.eq(
+            now.eq(self.current_valid & of(current, [bank.row_command(current) for bank in banks])),
+            then.eq(both & of(following, [bank.row_command(following) for bank in banks])),
+            column.eq(  # never with `now`: the row is open
                 self.current_valid & current.match & (~current.write | turn.ready)
                 & of(current, [bank.open & bank.command.ready for bank in banks])
             ),
             self.now.eq(self.enable & now),
             self.then.eq(self.enable & ~now & then),
-            self.column.eq(self.enable & ~now & ~then & column),
-            self.closable.eq(Cat(bank.closes for bank in banks).all()),
+            self.column.eq(self.enable & ~then & column),
+            self.closable.eq(Cat(bank.ready | ~bank.open for bank in banks).all()),
         ]  # fmt: skip
-        with m.If((self.now & ~self.now_open) | (self.then & ~self.then_open)):
+        activate = Signal()
+        m.d.comb += activate.eq((self.now & ~self.now_open) | (self.then & ~self.then_open))
+        with m.If(activate):
             m.d.sync += between.start(external.rrd)
         with m.If((self.column & ~current.write) | self.host_read):
             m.d.sync += turn.start(external.turn)
+        # A row is noted a cycle late: its segment is the same then, and no segment of another one is cut before.
+        of_current = Signal()
+        m.d.sync += of_current.eq(self.now)
+        row = Mux(of_current, current.row, following.row)
         for number, bank in enumerate(banks):
-            touched = (self.now & current.hot[number]) | (self.then & following.hot[number])
+            touched, opened = (self.now & current.hot[number]) | (self.then & following.hot[number]), Signal()
+            between_ends = Mux(activate, external.rrd == 1, between.ends)
+            m.d.sync += [
+                bank.ready.eq(Mux(bank.open, bank.active.ends & bank.written.ends, bank.command.ends & between_ends)),
+                opened.eq(touched & ~bank.open),
+            ]
             with m.If(touched):
                 m.d.sync += bank.open.eq(~bank.open)
                 with m.If(bank.open):
-                    m.d.sync += bank.command.start(external.rp)
+                    m.d.sync += [*bank.command.start(external.rp), bank.ready.eq((external.rp == 1) & between.ends)]
                 with m.Else():
                     m.d.sync += [*bank.command.start(external.rcd), *bank.active.start(external.ras)]
-                    m.d.sync += self.rows[number].eq(Mux(current.hot[number], current.row, following.row))
+                    m.d.sync += bank.ready.eq(external.ras == 1)
+            with m.If(opened):
+                m.d.sync += self.rows[number].eq(row)
             with m.If(self.close):
                 m.d.sync += bank.open.eq(0)
             with m.If(self.column & current.write & current.hot[number]):
-                m.d.sync += bank.written.start(external.wr)
+                m.d.sync += [*bank.written.start(external.wr), bank.ready.eq(bank.active.ends & (external.wr == 1))]
         return m

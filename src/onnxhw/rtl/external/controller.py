@@ -76,7 +76,7 @@ class Controller(wiring.Component):
         )
         """The command of this cycle."""
         self._of_host, self._in_run = Signal(), Signal()
-        """The command is the host's; the state is RUN."""
+        """The command is a column of the host's; the state is RUN."""
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
         self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
@@ -145,22 +145,18 @@ class Controller(wiring.Component):
                 m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(of_start)]
                 m.d.sync += self._in_run.eq(0)
                 m.next = "CLOSE"
-            with m.Elif(banks.now):
-                m.d.comb += [
-                    self._bank.eq(current.bank),
-                    self._op.eq(Mux(banks.now_open, SdramCommand.PRECHARGE, SdramCommand.ACTIVATE)),
-                ]
-                m.d.comb += self._address.eq(Mux(banks.now_open, 0, current.row))
-            with m.Elif(banks.then):
-                m.d.comb += self._bank.eq(following.bank)
-                m.d.comb += self._op.eq(Mux(banks.then_open, SdramCommand.PRECHARGE, SdramCommand.ACTIVATE))
-                m.d.comb += self._address.eq(Mux(banks.then_open, 0, following.row))
-            with m.Elif(banks.column):
-                m.d.comb += [
-                    self._bank.eq(current.bank),
-                    self._op.eq(Mux(current.write, SdramCommand.WRITE, SdramCommand.READ)),
-                ]
-                m.d.comb += self._address.eq(current.column)
+            # There is none of these in a cycle in which a sequence begins. Whether it is a command for the next segment
+            # is known last.
+            column_or_row = Mux(banks.now_open, Mux(current.match, current.column, 0), current.row)
+            m.d.comb += [
+                self._op.eq(Cat(
+                    (banks.now & banks.now_open) | (banks.then & banks.then_open) | (banks.column & current.write),
+                    banks.column,
+                    banks.now | banks.then,
+                )),
+                self._bank.eq(Mux(banks.then, following.bank, current.bank)),
+                self._address.eq(Mux(banks.then, Mux(banks.then_open, 0, following.row), column_or_row)),
+            ]  # fmt: skip
 
     def _refresh(self, m: Module, banks: Banks) -> None:
         """The sequence before its slot."""
@@ -220,9 +216,9 @@ class Controller(wiring.Component):
         """The command of this cycle: the output registers, and when its data comes."""
         external, op, memory = self.external, self._op, self.memory
         m.d.comb += [
-            banks.host_read.eq((op == SdramCommand.READ) & self._of_host),
-            self.w_next.eq((op == SdramCommand.WRITE) & ~self._of_host),
-            self.host_w_next.eq((op == SdramCommand.WRITE) & self._of_host),
+            banks.host_read.eq(self._of_host & ~self.host.payload.write),
+            self.host_w_next.eq(self._of_host & self.host.payload.write),
+            self.w_next.eq(banks.column & banks.current.write),
         ]
         m.d.sync += [
             memory.cke.eq(1),
@@ -231,7 +227,7 @@ class Controller(wiring.Component):
             memory.ba.eq(self._bank),
             memory.a.eq(self._address),
             memory.dqm.eq(Mux(self.initialised, 0, Const(-1, len(memory.dqm)))),
-            memory.dq_o.eq(Mux(self._of_host, self.host_w_data, self.w_data)),
+            memory.dq_o.eq(Mux(self._in_run, self.w_data, self.host_w_data)),
             memory.dq_oe.eq(op == SdramCommand.WRITE),
         ]
         reads = Signal(external.read_latency)

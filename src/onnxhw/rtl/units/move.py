@@ -20,7 +20,7 @@ from ..ports import UnitComponent
 
 ADDRESS_BITS = 24
 BUFFER = 16
-"""Words of a store that are read ahead. From a word's column to the next one that takes its place pass 9 cycles, so
+"""Words of a store that are read ahead. From a word's column to the next one that takes its place pass 10 cycles, so
 with columns of a word's width fewer would not keep up."""
 
 
@@ -70,7 +70,7 @@ class MoveUnit(UnitComponent):
         loaded = self._load(m, fields, chip)
         stored = self._store(m, fields, chip, starting)
         m.d.comb += [
-            ends.eq(delay(m, loaded, WRITTEN - 2, name="loaded") | delay(m, stored, STORED - 1, name="stored")),
+            ends.eq(delay(m, loaded, WRITTEN - 2, name="loaded") | delay(m, stored, STORED - 2, name="stored")),
         ]
         return m
 
@@ -132,7 +132,11 @@ class MoveUnit(UnitComponent):
         return there & chip.last.block
 
     def _store(self, m: Module, fields: Decoded, chip: LoopNest, starting: Signal) -> Value:
-        """Words from activation memory into the buffer, and from it columns; the result tells of the last column."""
+        """Words from activation memory into the buffer, and from it columns; the result tells, a cycle later, of the
+        last column.
+
+        That a column is taken comes late in its cycle, and is acted on in the next one.
+        """
         controller, read = self.external, self.read.move
         stride = host_stride(self.config.word)
         shift = (stride - 1).bit_length()
@@ -159,17 +163,16 @@ class MoveUnit(UnitComponent):
         m.d.sync += [found.eq(delay(m, reads, ACT_READ, name="reads")), word.eq(words.word_select(place, 32))]
         m.submodules.buffer = buffer = memory.Memory(shape=32, depth=BUFFER, init=[])
         into, out = buffer.write_port(), buffer.read_port(domain="comb")
-        second = Signal()
-        m.d.comb += [into.data.eq(word), into.en.eq(found)]
+        taken, before, behind = Signal(), Signal.like(out.addr), Signal.like(out.addr, init=1)
+        m.d.comb += [into.data.eq(word), into.en.eq(found), out.addr.eq(Mux(pops, behind, before))]
+        m.d.sync += [taken.eq(controller.w_next), before.eq(out.addr), behind.eq(out.addr + 1)]
         with m.If(found):
             m.d.sync += into.addr.eq(into.addr + 1)
-        with m.If(pops):
-            m.d.sync += out.addr.eq(out.addr + 1)
         if self.columns == 1:
-            m.d.comb += [pops.eq(controller.w_next), controller.w_data.eq(out.data)]
+            m.d.comb += [pops.eq(taken), controller.w_data.eq(out.data)]
         else:
-            with m.If(controller.w_next):
-                m.d.sync += second.eq(~second)
-            m.d.comb += pops.eq(controller.w_next & second)
+            half, second = Signal(), Signal()
+            m.d.comb += [second.eq(half ^ taken), pops.eq(half & taken)]
+            m.d.sync += half.eq(second)
             m.d.comb += controller.w_data.eq(Mux(second, out.data[16:], out.data[:16]))
         return pops & ~reading & (under_way == 1)
