@@ -25,7 +25,7 @@ demo: $(STAMP)  ## digits: compile, simulate the RTL, place and route; the secon
 	@$(BIN)/python examples/demo.py
 
 test: $(STAMP)  ## all tests
-	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 test-fast: $(STAMP)  ## tests without simulation and synthesis, a minute or so
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -m "not slow and not rtl and not synth and not netlist"

@@ -1,5 +1,6 @@
 """onnx's backend test suite through `onnxhw.backend`: no wrong answer, and at least 99 % of the cases pass."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from onnxhw.cli.app import app
 from onnxhw.cli.common.output import Output
 from onnxhw.cluster import SerialPool
 from onnxhw.conformance import Verdict, runner
+from onnxhw.conformance.cases import SuiteCase
 from onnxhw.conformance.compare import difference, implausible
 from onnxhw.errors import UsageError
 from onnxhw.ir.graph import Graph
@@ -21,8 +23,21 @@ FAST = "^test_(q|dequant|conv|matmul|dynamicq|loop|if|scan_|opt|seq|soft|max|ave
 
 
 @pytest.fixture(scope="module")
-def fast() -> list[Verdict]:
-    return list(conformance.run_all(conformance.select(FAST)))
+def verdict_of() -> Callable[[SuiteCase], Verdict]:
+    """`conformance.run`, once for each case."""
+    found: dict[tuple[str, str], Verdict] = {}
+
+    def run(case: SuiteCase) -> Verdict:
+        if (key := (case.kind, case.name)) not in found:
+            found[key] = conformance.run(case)
+        return found[key]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def fast(verdict_of: Callable[[SuiteCase], Verdict]) -> list[Verdict]:
+    return [verdict_of(case) for case in conformance.select(FAST)]
 
 
 def test_a_part_of_the_suite_has_no_wrong_answer(fast: list[Verdict]) -> None:
@@ -38,9 +53,9 @@ def test_constant_operands_bring_nodes_to_the_hardware(fast: list[Verdict]) -> N
     assert {verdict.where for verdict in fast if verdict.kind == "constants"} >= {"hardware", "host"}
 
 
-def test_quantized_operators_are_equal_on_the_hardware() -> None:
+def test_quantized_operators_are_equal_on_the_hardware(verdict_of: Callable[[SuiteCase], Verdict]) -> None:
     """Golden integers of the QDQ form against the host's evaluation of it: every element."""
-    verdicts = list(conformance.run_all(conformance.select("_quantized$")))
+    verdicts = [verdict_of(case) for case in conformance.select("_quantized$")]
     assert [verdict for verdict in verdicts if verdict.status != "passed"] == []
     placed = {verdict.operator for verdict in verdicts if verdict.where == "hardware"}
     assert placed >= {
@@ -65,8 +80,8 @@ def test_a_wrong_integer_of_the_hardware_is_found(name: str, monkeypatch: pytest
 
 
 @pytest.mark.slow
-def test_the_whole_suite() -> None:
-    verdicts = list(conformance.run_all(conformance.all_cases()))
+def test_the_whole_suite(verdict_of: Callable[[SuiteCase], Verdict]) -> None:
+    verdicts = [verdict_of(case) for case in conformance.all_cases()]
     assert [verdict for verdict in verdicts if verdict.status == "failed"] == []
     assert all(verdict.reason for verdict in verdicts if verdict.status != "passed")
     (total,) = [row for row in conformance.score(verdicts) if row.kind == "all"]
