@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rtl_line import RtlLine
 
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
@@ -40,26 +41,7 @@ def config(tiny: HwConfig) -> HwConfig:
 @pytest.fixture
 def served(config: HwConfig) -> Iterator[Served]:
     with RtlDevice(device_libraries(config, clock_hz=CLOCK, baud=BAUD), clock_hz=CLOCK, baud=BAUD) as model:
-        line = Line(model)
-        yield model, Client(SimulationTransport(line, BAUD))
-
-
-class Line:
-    """A `ByteLine`."""
-
-    def __init__(self, model: RtlDevice) -> None:
-        self.model = model
-
-    def exchange(self, data: bytes) -> bytes:
-        received = b""
-        while True:
-            taken, more = self.model.advance(400 if not data else 8000, data)
-            data, received = data[taken:], received + more
-            if not data:
-                return received
-
-    def seconds(self) -> float:
-        return self.model.cycles / CLOCK
+        yield model, Client(SimulationTransport(RtlLine(model, CLOCK), BAUD))
 
 
 def with_memory(config: HwConfig, program: DeviceProgram) -> DeviceProgram:

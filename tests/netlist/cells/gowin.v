@@ -308,6 +308,58 @@ module onnxhw_block_ram (
     end
 endmodule
 
+// The parameters INIT_RAM_00 to INIT_RAM_3F of a block RAM, of so many bits, and what puts them into `memory`.
+`define INIT_PARAMETERS(BITS) \
+    parameter [BITS-1:0] INIT_RAM_00 = 0; parameter [BITS-1:0] INIT_RAM_01 = 0; \
+    parameter [BITS-1:0] INIT_RAM_02 = 0; parameter [BITS-1:0] INIT_RAM_03 = 0; \
+    parameter [BITS-1:0] INIT_RAM_04 = 0; parameter [BITS-1:0] INIT_RAM_05 = 0; \
+    parameter [BITS-1:0] INIT_RAM_06 = 0; parameter [BITS-1:0] INIT_RAM_07 = 0; \
+    parameter [BITS-1:0] INIT_RAM_08 = 0; parameter [BITS-1:0] INIT_RAM_09 = 0; \
+    parameter [BITS-1:0] INIT_RAM_0A = 0; parameter [BITS-1:0] INIT_RAM_0B = 0; \
+    parameter [BITS-1:0] INIT_RAM_0C = 0; parameter [BITS-1:0] INIT_RAM_0D = 0; \
+    parameter [BITS-1:0] INIT_RAM_0E = 0; parameter [BITS-1:0] INIT_RAM_0F = 0; \
+    parameter [BITS-1:0] INIT_RAM_10 = 0; parameter [BITS-1:0] INIT_RAM_11 = 0; \
+    parameter [BITS-1:0] INIT_RAM_12 = 0; parameter [BITS-1:0] INIT_RAM_13 = 0; \
+    parameter [BITS-1:0] INIT_RAM_14 = 0; parameter [BITS-1:0] INIT_RAM_15 = 0; \
+    parameter [BITS-1:0] INIT_RAM_16 = 0; parameter [BITS-1:0] INIT_RAM_17 = 0; \
+    parameter [BITS-1:0] INIT_RAM_18 = 0; parameter [BITS-1:0] INIT_RAM_19 = 0; \
+    parameter [BITS-1:0] INIT_RAM_1A = 0; parameter [BITS-1:0] INIT_RAM_1B = 0; \
+    parameter [BITS-1:0] INIT_RAM_1C = 0; parameter [BITS-1:0] INIT_RAM_1D = 0; \
+    parameter [BITS-1:0] INIT_RAM_1E = 0; parameter [BITS-1:0] INIT_RAM_1F = 0; \
+    parameter [BITS-1:0] INIT_RAM_20 = 0; parameter [BITS-1:0] INIT_RAM_21 = 0; \
+    parameter [BITS-1:0] INIT_RAM_22 = 0; parameter [BITS-1:0] INIT_RAM_23 = 0; \
+    parameter [BITS-1:0] INIT_RAM_24 = 0; parameter [BITS-1:0] INIT_RAM_25 = 0; \
+    parameter [BITS-1:0] INIT_RAM_26 = 0; parameter [BITS-1:0] INIT_RAM_27 = 0; \
+    parameter [BITS-1:0] INIT_RAM_28 = 0; parameter [BITS-1:0] INIT_RAM_29 = 0; \
+    parameter [BITS-1:0] INIT_RAM_2A = 0; parameter [BITS-1:0] INIT_RAM_2B = 0; \
+    parameter [BITS-1:0] INIT_RAM_2C = 0; parameter [BITS-1:0] INIT_RAM_2D = 0; \
+    parameter [BITS-1:0] INIT_RAM_2E = 0; parameter [BITS-1:0] INIT_RAM_2F = 0; \
+    parameter [BITS-1:0] INIT_RAM_30 = 0; parameter [BITS-1:0] INIT_RAM_31 = 0; \
+    parameter [BITS-1:0] INIT_RAM_32 = 0; parameter [BITS-1:0] INIT_RAM_33 = 0; \
+    parameter [BITS-1:0] INIT_RAM_34 = 0; parameter [BITS-1:0] INIT_RAM_35 = 0; \
+    parameter [BITS-1:0] INIT_RAM_36 = 0; parameter [BITS-1:0] INIT_RAM_37 = 0; \
+    parameter [BITS-1:0] INIT_RAM_38 = 0; parameter [BITS-1:0] INIT_RAM_39 = 0; \
+    parameter [BITS-1:0] INIT_RAM_3A = 0; parameter [BITS-1:0] INIT_RAM_3B = 0; \
+    parameter [BITS-1:0] INIT_RAM_3C = 0; parameter [BITS-1:0] INIT_RAM_3D = 0; \
+    parameter [BITS-1:0] INIT_RAM_3E = 0; parameter [BITS-1:0] INIT_RAM_3F = 0;
+`define FILL \
+    memory.fill(0, INIT_RAM_00); memory.fill(1, INIT_RAM_01); memory.fill(2, INIT_RAM_02); memory.fill(3, INIT_RAM_03); \
+    memory.fill(4, INIT_RAM_04); memory.fill(5, INIT_RAM_05); memory.fill(6, INIT_RAM_06); memory.fill(7, INIT_RAM_07); \
+    memory.fill(8, INIT_RAM_08); memory.fill(9, INIT_RAM_09); memory.fill(10, INIT_RAM_0A); memory.fill(11, INIT_RAM_0B); \
+    memory.fill(12, INIT_RAM_0C); memory.fill(13, INIT_RAM_0D); memory.fill(14, INIT_RAM_0E); memory.fill(15, INIT_RAM_0F); \
+    memory.fill(16, INIT_RAM_10); memory.fill(17, INIT_RAM_11); memory.fill(18, INIT_RAM_12); memory.fill(19, INIT_RAM_13); \
+    memory.fill(20, INIT_RAM_14); memory.fill(21, INIT_RAM_15); memory.fill(22, INIT_RAM_16); memory.fill(23, INIT_RAM_17); \
+    memory.fill(24, INIT_RAM_18); memory.fill(25, INIT_RAM_19); memory.fill(26, INIT_RAM_1A); memory.fill(27, INIT_RAM_1B); \
+    memory.fill(28, INIT_RAM_1C); memory.fill(29, INIT_RAM_1D); memory.fill(30, INIT_RAM_1E); memory.fill(31, INIT_RAM_1F); \
+    memory.fill(32, INIT_RAM_20); memory.fill(33, INIT_RAM_21); memory.fill(34, INIT_RAM_22); memory.fill(35, INIT_RAM_23); \
+    memory.fill(36, INIT_RAM_24); memory.fill(37, INIT_RAM_25); memory.fill(38, INIT_RAM_26); memory.fill(39, INIT_RAM_27); \
+    memory.fill(40, INIT_RAM_28); memory.fill(41, INIT_RAM_29); memory.fill(42, INIT_RAM_2A); memory.fill(43, INIT_RAM_2B); \
+    memory.fill(44, INIT_RAM_2C); memory.fill(45, INIT_RAM_2D); memory.fill(46, INIT_RAM_2E); memory.fill(47, INIT_RAM_2F); \
+    memory.fill(48, INIT_RAM_30); memory.fill(49, INIT_RAM_31); memory.fill(50, INIT_RAM_32); memory.fill(51, INIT_RAM_33); \
+    memory.fill(52, INIT_RAM_34); memory.fill(53, INIT_RAM_35); memory.fill(54, INIT_RAM_36); memory.fill(55, INIT_RAM_37); \
+    memory.fill(56, INIT_RAM_38); memory.fill(57, INIT_RAM_39); memory.fill(58, INIT_RAM_3A); memory.fill(59, INIT_RAM_3B); \
+    memory.fill(60, INIT_RAM_3C); memory.fill(61, INIT_RAM_3D); memory.fill(62, INIT_RAM_3E); memory.fill(63, INIT_RAM_3F);
+
 module SDPB (
     input CLKA, CEA, CLKB, CEB, OCE, RESETA, RESETB, input [13:0] ADA, ADB, input [2:0] BLKSELA, BLKSELB,
     input [31:0] DI, output [31:0] DO
@@ -318,140 +370,12 @@ module SDPB (
     parameter BLK_SEL_0 = 3'b000;
     parameter BLK_SEL_1 = 3'b000;
     parameter RESET_MODE = "SYNC";
-    parameter [255:0] INIT_RAM_00 = 256'b0;
-    parameter [255:0] INIT_RAM_01 = 256'b0;
-    parameter [255:0] INIT_RAM_02 = 256'b0;
-    parameter [255:0] INIT_RAM_03 = 256'b0;
-    parameter [255:0] INIT_RAM_04 = 256'b0;
-    parameter [255:0] INIT_RAM_05 = 256'b0;
-    parameter [255:0] INIT_RAM_06 = 256'b0;
-    parameter [255:0] INIT_RAM_07 = 256'b0;
-    parameter [255:0] INIT_RAM_08 = 256'b0;
-    parameter [255:0] INIT_RAM_09 = 256'b0;
-    parameter [255:0] INIT_RAM_0A = 256'b0;
-    parameter [255:0] INIT_RAM_0B = 256'b0;
-    parameter [255:0] INIT_RAM_0C = 256'b0;
-    parameter [255:0] INIT_RAM_0D = 256'b0;
-    parameter [255:0] INIT_RAM_0E = 256'b0;
-    parameter [255:0] INIT_RAM_0F = 256'b0;
-    parameter [255:0] INIT_RAM_10 = 256'b0;
-    parameter [255:0] INIT_RAM_11 = 256'b0;
-    parameter [255:0] INIT_RAM_12 = 256'b0;
-    parameter [255:0] INIT_RAM_13 = 256'b0;
-    parameter [255:0] INIT_RAM_14 = 256'b0;
-    parameter [255:0] INIT_RAM_15 = 256'b0;
-    parameter [255:0] INIT_RAM_16 = 256'b0;
-    parameter [255:0] INIT_RAM_17 = 256'b0;
-    parameter [255:0] INIT_RAM_18 = 256'b0;
-    parameter [255:0] INIT_RAM_19 = 256'b0;
-    parameter [255:0] INIT_RAM_1A = 256'b0;
-    parameter [255:0] INIT_RAM_1B = 256'b0;
-    parameter [255:0] INIT_RAM_1C = 256'b0;
-    parameter [255:0] INIT_RAM_1D = 256'b0;
-    parameter [255:0] INIT_RAM_1E = 256'b0;
-    parameter [255:0] INIT_RAM_1F = 256'b0;
-    parameter [255:0] INIT_RAM_20 = 256'b0;
-    parameter [255:0] INIT_RAM_21 = 256'b0;
-    parameter [255:0] INIT_RAM_22 = 256'b0;
-    parameter [255:0] INIT_RAM_23 = 256'b0;
-    parameter [255:0] INIT_RAM_24 = 256'b0;
-    parameter [255:0] INIT_RAM_25 = 256'b0;
-    parameter [255:0] INIT_RAM_26 = 256'b0;
-    parameter [255:0] INIT_RAM_27 = 256'b0;
-    parameter [255:0] INIT_RAM_28 = 256'b0;
-    parameter [255:0] INIT_RAM_29 = 256'b0;
-    parameter [255:0] INIT_RAM_2A = 256'b0;
-    parameter [255:0] INIT_RAM_2B = 256'b0;
-    parameter [255:0] INIT_RAM_2C = 256'b0;
-    parameter [255:0] INIT_RAM_2D = 256'b0;
-    parameter [255:0] INIT_RAM_2E = 256'b0;
-    parameter [255:0] INIT_RAM_2F = 256'b0;
-    parameter [255:0] INIT_RAM_30 = 256'b0;
-    parameter [255:0] INIT_RAM_31 = 256'b0;
-    parameter [255:0] INIT_RAM_32 = 256'b0;
-    parameter [255:0] INIT_RAM_33 = 256'b0;
-    parameter [255:0] INIT_RAM_34 = 256'b0;
-    parameter [255:0] INIT_RAM_35 = 256'b0;
-    parameter [255:0] INIT_RAM_36 = 256'b0;
-    parameter [255:0] INIT_RAM_37 = 256'b0;
-    parameter [255:0] INIT_RAM_38 = 256'b0;
-    parameter [255:0] INIT_RAM_39 = 256'b0;
-    parameter [255:0] INIT_RAM_3A = 256'b0;
-    parameter [255:0] INIT_RAM_3B = 256'b0;
-    parameter [255:0] INIT_RAM_3C = 256'b0;
-    parameter [255:0] INIT_RAM_3D = 256'b0;
-    parameter [255:0] INIT_RAM_3E = 256'b0;
-    parameter [255:0] INIT_RAM_3F = 256'b0;
+    `INIT_PARAMETERS(256)
     onnxhw_block_ram #(.BYTE(8), .WIDTH(BIT_WIDTH_0), .REGISTERED(READ_MODE)) memory (
         .CLKA(CLKA), .CEA(CEA), .CLKB(CLKB), .CEB(CEB), .OCE(OCE), .RESETA(RESETA), .RESETB(RESETB), .ADA(ADA),
         .ADB(ADB), .BLKSELA(BLKSELA), .BLKSELB(BLKSELB), .DI(DI), .DO(DO)
     );
-    initial begin
-        memory.fill(0, INIT_RAM_00);
-        memory.fill(1, INIT_RAM_01);
-        memory.fill(2, INIT_RAM_02);
-        memory.fill(3, INIT_RAM_03);
-        memory.fill(4, INIT_RAM_04);
-        memory.fill(5, INIT_RAM_05);
-        memory.fill(6, INIT_RAM_06);
-        memory.fill(7, INIT_RAM_07);
-        memory.fill(8, INIT_RAM_08);
-        memory.fill(9, INIT_RAM_09);
-        memory.fill(10, INIT_RAM_0A);
-        memory.fill(11, INIT_RAM_0B);
-        memory.fill(12, INIT_RAM_0C);
-        memory.fill(13, INIT_RAM_0D);
-        memory.fill(14, INIT_RAM_0E);
-        memory.fill(15, INIT_RAM_0F);
-        memory.fill(16, INIT_RAM_10);
-        memory.fill(17, INIT_RAM_11);
-        memory.fill(18, INIT_RAM_12);
-        memory.fill(19, INIT_RAM_13);
-        memory.fill(20, INIT_RAM_14);
-        memory.fill(21, INIT_RAM_15);
-        memory.fill(22, INIT_RAM_16);
-        memory.fill(23, INIT_RAM_17);
-        memory.fill(24, INIT_RAM_18);
-        memory.fill(25, INIT_RAM_19);
-        memory.fill(26, INIT_RAM_1A);
-        memory.fill(27, INIT_RAM_1B);
-        memory.fill(28, INIT_RAM_1C);
-        memory.fill(29, INIT_RAM_1D);
-        memory.fill(30, INIT_RAM_1E);
-        memory.fill(31, INIT_RAM_1F);
-        memory.fill(32, INIT_RAM_20);
-        memory.fill(33, INIT_RAM_21);
-        memory.fill(34, INIT_RAM_22);
-        memory.fill(35, INIT_RAM_23);
-        memory.fill(36, INIT_RAM_24);
-        memory.fill(37, INIT_RAM_25);
-        memory.fill(38, INIT_RAM_26);
-        memory.fill(39, INIT_RAM_27);
-        memory.fill(40, INIT_RAM_28);
-        memory.fill(41, INIT_RAM_29);
-        memory.fill(42, INIT_RAM_2A);
-        memory.fill(43, INIT_RAM_2B);
-        memory.fill(44, INIT_RAM_2C);
-        memory.fill(45, INIT_RAM_2D);
-        memory.fill(46, INIT_RAM_2E);
-        memory.fill(47, INIT_RAM_2F);
-        memory.fill(48, INIT_RAM_30);
-        memory.fill(49, INIT_RAM_31);
-        memory.fill(50, INIT_RAM_32);
-        memory.fill(51, INIT_RAM_33);
-        memory.fill(52, INIT_RAM_34);
-        memory.fill(53, INIT_RAM_35);
-        memory.fill(54, INIT_RAM_36);
-        memory.fill(55, INIT_RAM_37);
-        memory.fill(56, INIT_RAM_38);
-        memory.fill(57, INIT_RAM_39);
-        memory.fill(58, INIT_RAM_3A);
-        memory.fill(59, INIT_RAM_3B);
-        memory.fill(60, INIT_RAM_3C);
-        memory.fill(61, INIT_RAM_3D);
-        memory.fill(62, INIT_RAM_3E);
-        memory.fill(63, INIT_RAM_3F);
-    end
+    initial begin `FILL end
     initial if (BIT_WIDTH_0 != BIT_WIDTH_1 || (BIT_WIDTH_0 != 1 && BIT_WIDTH_0 != 2 && BIT_WIDTH_0 != 4) || BLK_SEL_0 != 0 || BLK_SEL_1 != 0) begin
         $display("ERROR: %m: SDPB is modelled with ports of 1, 2 or 4 bits, both the same");
         $finish;
@@ -468,140 +392,12 @@ module SDPX9B (
     parameter BLK_SEL_0 = 3'b000;
     parameter BLK_SEL_1 = 3'b000;
     parameter RESET_MODE = "SYNC";
-    parameter [287:0] INIT_RAM_00 = 288'b0;
-    parameter [287:0] INIT_RAM_01 = 288'b0;
-    parameter [287:0] INIT_RAM_02 = 288'b0;
-    parameter [287:0] INIT_RAM_03 = 288'b0;
-    parameter [287:0] INIT_RAM_04 = 288'b0;
-    parameter [287:0] INIT_RAM_05 = 288'b0;
-    parameter [287:0] INIT_RAM_06 = 288'b0;
-    parameter [287:0] INIT_RAM_07 = 288'b0;
-    parameter [287:0] INIT_RAM_08 = 288'b0;
-    parameter [287:0] INIT_RAM_09 = 288'b0;
-    parameter [287:0] INIT_RAM_0A = 288'b0;
-    parameter [287:0] INIT_RAM_0B = 288'b0;
-    parameter [287:0] INIT_RAM_0C = 288'b0;
-    parameter [287:0] INIT_RAM_0D = 288'b0;
-    parameter [287:0] INIT_RAM_0E = 288'b0;
-    parameter [287:0] INIT_RAM_0F = 288'b0;
-    parameter [287:0] INIT_RAM_10 = 288'b0;
-    parameter [287:0] INIT_RAM_11 = 288'b0;
-    parameter [287:0] INIT_RAM_12 = 288'b0;
-    parameter [287:0] INIT_RAM_13 = 288'b0;
-    parameter [287:0] INIT_RAM_14 = 288'b0;
-    parameter [287:0] INIT_RAM_15 = 288'b0;
-    parameter [287:0] INIT_RAM_16 = 288'b0;
-    parameter [287:0] INIT_RAM_17 = 288'b0;
-    parameter [287:0] INIT_RAM_18 = 288'b0;
-    parameter [287:0] INIT_RAM_19 = 288'b0;
-    parameter [287:0] INIT_RAM_1A = 288'b0;
-    parameter [287:0] INIT_RAM_1B = 288'b0;
-    parameter [287:0] INIT_RAM_1C = 288'b0;
-    parameter [287:0] INIT_RAM_1D = 288'b0;
-    parameter [287:0] INIT_RAM_1E = 288'b0;
-    parameter [287:0] INIT_RAM_1F = 288'b0;
-    parameter [287:0] INIT_RAM_20 = 288'b0;
-    parameter [287:0] INIT_RAM_21 = 288'b0;
-    parameter [287:0] INIT_RAM_22 = 288'b0;
-    parameter [287:0] INIT_RAM_23 = 288'b0;
-    parameter [287:0] INIT_RAM_24 = 288'b0;
-    parameter [287:0] INIT_RAM_25 = 288'b0;
-    parameter [287:0] INIT_RAM_26 = 288'b0;
-    parameter [287:0] INIT_RAM_27 = 288'b0;
-    parameter [287:0] INIT_RAM_28 = 288'b0;
-    parameter [287:0] INIT_RAM_29 = 288'b0;
-    parameter [287:0] INIT_RAM_2A = 288'b0;
-    parameter [287:0] INIT_RAM_2B = 288'b0;
-    parameter [287:0] INIT_RAM_2C = 288'b0;
-    parameter [287:0] INIT_RAM_2D = 288'b0;
-    parameter [287:0] INIT_RAM_2E = 288'b0;
-    parameter [287:0] INIT_RAM_2F = 288'b0;
-    parameter [287:0] INIT_RAM_30 = 288'b0;
-    parameter [287:0] INIT_RAM_31 = 288'b0;
-    parameter [287:0] INIT_RAM_32 = 288'b0;
-    parameter [287:0] INIT_RAM_33 = 288'b0;
-    parameter [287:0] INIT_RAM_34 = 288'b0;
-    parameter [287:0] INIT_RAM_35 = 288'b0;
-    parameter [287:0] INIT_RAM_36 = 288'b0;
-    parameter [287:0] INIT_RAM_37 = 288'b0;
-    parameter [287:0] INIT_RAM_38 = 288'b0;
-    parameter [287:0] INIT_RAM_39 = 288'b0;
-    parameter [287:0] INIT_RAM_3A = 288'b0;
-    parameter [287:0] INIT_RAM_3B = 288'b0;
-    parameter [287:0] INIT_RAM_3C = 288'b0;
-    parameter [287:0] INIT_RAM_3D = 288'b0;
-    parameter [287:0] INIT_RAM_3E = 288'b0;
-    parameter [287:0] INIT_RAM_3F = 288'b0;
+    `INIT_PARAMETERS(288)
     onnxhw_block_ram #(.BYTE(9), .WIDTH(BIT_WIDTH_0), .REGISTERED(READ_MODE)) memory (
         .CLKA(CLKA), .CEA(CEA), .CLKB(CLKB), .CEB(CEB), .OCE(OCE), .RESETA(RESETA), .RESETB(RESETB), .ADA(ADA),
         .ADB(ADB), .BLKSELA(BLKSELA), .BLKSELB(BLKSELB), .DI(DI), .DO(DO)
     );
-    initial begin
-        memory.fill(0, INIT_RAM_00);
-        memory.fill(1, INIT_RAM_01);
-        memory.fill(2, INIT_RAM_02);
-        memory.fill(3, INIT_RAM_03);
-        memory.fill(4, INIT_RAM_04);
-        memory.fill(5, INIT_RAM_05);
-        memory.fill(6, INIT_RAM_06);
-        memory.fill(7, INIT_RAM_07);
-        memory.fill(8, INIT_RAM_08);
-        memory.fill(9, INIT_RAM_09);
-        memory.fill(10, INIT_RAM_0A);
-        memory.fill(11, INIT_RAM_0B);
-        memory.fill(12, INIT_RAM_0C);
-        memory.fill(13, INIT_RAM_0D);
-        memory.fill(14, INIT_RAM_0E);
-        memory.fill(15, INIT_RAM_0F);
-        memory.fill(16, INIT_RAM_10);
-        memory.fill(17, INIT_RAM_11);
-        memory.fill(18, INIT_RAM_12);
-        memory.fill(19, INIT_RAM_13);
-        memory.fill(20, INIT_RAM_14);
-        memory.fill(21, INIT_RAM_15);
-        memory.fill(22, INIT_RAM_16);
-        memory.fill(23, INIT_RAM_17);
-        memory.fill(24, INIT_RAM_18);
-        memory.fill(25, INIT_RAM_19);
-        memory.fill(26, INIT_RAM_1A);
-        memory.fill(27, INIT_RAM_1B);
-        memory.fill(28, INIT_RAM_1C);
-        memory.fill(29, INIT_RAM_1D);
-        memory.fill(30, INIT_RAM_1E);
-        memory.fill(31, INIT_RAM_1F);
-        memory.fill(32, INIT_RAM_20);
-        memory.fill(33, INIT_RAM_21);
-        memory.fill(34, INIT_RAM_22);
-        memory.fill(35, INIT_RAM_23);
-        memory.fill(36, INIT_RAM_24);
-        memory.fill(37, INIT_RAM_25);
-        memory.fill(38, INIT_RAM_26);
-        memory.fill(39, INIT_RAM_27);
-        memory.fill(40, INIT_RAM_28);
-        memory.fill(41, INIT_RAM_29);
-        memory.fill(42, INIT_RAM_2A);
-        memory.fill(43, INIT_RAM_2B);
-        memory.fill(44, INIT_RAM_2C);
-        memory.fill(45, INIT_RAM_2D);
-        memory.fill(46, INIT_RAM_2E);
-        memory.fill(47, INIT_RAM_2F);
-        memory.fill(48, INIT_RAM_30);
-        memory.fill(49, INIT_RAM_31);
-        memory.fill(50, INIT_RAM_32);
-        memory.fill(51, INIT_RAM_33);
-        memory.fill(52, INIT_RAM_34);
-        memory.fill(53, INIT_RAM_35);
-        memory.fill(54, INIT_RAM_36);
-        memory.fill(55, INIT_RAM_37);
-        memory.fill(56, INIT_RAM_38);
-        memory.fill(57, INIT_RAM_39);
-        memory.fill(58, INIT_RAM_3A);
-        memory.fill(59, INIT_RAM_3B);
-        memory.fill(60, INIT_RAM_3C);
-        memory.fill(61, INIT_RAM_3D);
-        memory.fill(62, INIT_RAM_3E);
-        memory.fill(63, INIT_RAM_3F);
-    end
+    initial begin `FILL end
     initial if (BIT_WIDTH_0 != BIT_WIDTH_1 || (BIT_WIDTH_0 != 9 && BIT_WIDTH_0 != 18 && BIT_WIDTH_0 != 36) || BLK_SEL_0 != 0 || BLK_SEL_1 != 0) begin
         $display("ERROR: %m: SDPX9B is modelled with ports of 9, 18 or 36 bits, both the same");
         $finish;

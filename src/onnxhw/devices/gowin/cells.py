@@ -13,6 +13,7 @@ from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedReg
 from ...rtl.delay import delay
 from .. import block_ram
 from ..contents import ATTRIBUTE
+from ..copies import copies
 from ..tiled import tiled
 from .timing import MULTIPLIER
 
@@ -135,12 +136,7 @@ class Gw2aCells:
 
     def duplicated(self, register: DuplicatedRegister) -> Module:
         """A flip-flop per bit and copy."""
-        m = Module()
-        for j in range(register.count):
-            for bit in range(register.width):
-                init = register.init >> bit & 1
-                m.submodules[f"copy_{j}_{bit}"] = flip_flop(register.i[bit], register.o[j][bit], init=init)
-        return m
+        return copies(register, flip_flop)
 
     def bidirectional(self, pads: BidirectionalPads) -> Module:
         """The platform's buffers with registers in fabric."""
