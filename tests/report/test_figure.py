@@ -4,12 +4,13 @@ import importlib.util
 import struct
 import sys
 
+import linked_program
 import pytest
 
 from onnxhw.errors import UsageError
 from onnxhw.report.figure import figure
 from onnxhw.report.profile import profile
-from onnxhw.report.roofline import points
+from onnxhw.report.roofline import points, roofline
 
 drawn = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
 
@@ -26,6 +27,17 @@ def test_points_are_what_the_layers_moved(program):
 def test_no_point_is_above_the_array(program):
     for point in points(program, profile(program)):
         assert 0 < point.rate <= program.config.macs_per_cycle
+
+
+@drawn
+def test_a_network_in_segments_has_a_third_roof():
+    made = linked_program.program()
+    found = points(made, profile(made))
+    assert [point.per_moved for point in found] == [
+        row.of_mode * row.window * row.peak / row.moved_bytes for row in profile(made).layers
+    ]
+    titles = [axes.get_title() for axes in roofline(made, profile(made)).axes]
+    assert titles[:3] == ["weights: 4 bytes per cycle", "results: 2 per cycle", "external memory: 2 bytes per cycle"]
 
 
 @drawn

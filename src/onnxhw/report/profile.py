@@ -13,6 +13,7 @@ from ..isa.units import STREAMING, Unit, units_of
 from ..program.model import DeviceProgram
 from .busy_cycles import busy, free, order_wait
 from .modes import ENOUGH, SHARE, LayerModes
+from .moved_bytes import moved_bytes_by_layer
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class LayerRow:
     or the depthwise unit's work. `reason`: the largest losses in words, for a layer with more than `modes.SHARE` of the
     run's cycles and less than `modes.ENOUGH` of its mode; else empty. `wait_*`: cycles the array or the depthwise unit
     waited for weights, and cycles their instructions and those of the vector unit waited for other units.
+    `moved_bytes`: that pass between external memory and the core for the layer (`moved_bytes.moved_bytes_by_layer`).
     """
 
     name: str
@@ -52,6 +54,7 @@ class LayerRow:
     window: int
     losses: dict[str, int]
     reason: str
+    moved_bytes: int
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ class Profile:
     units: list[UnitRow]
     cycles: int
     utilization: float
+    moved_rest: int
+    """Bytes that are moved for no layer."""
 
 
 def profile(program: DeviceProgram) -> Profile:
@@ -102,7 +107,9 @@ def profile(program: DeviceProgram) -> Profile:
     peak = program.config.macs_per_cycle
     utilization = program.macs / (times.cycles * peak) if times.cycles else 0.0
     units = [_unit(unit, program.code.get(unit, []), times, program.config) for unit in units_of(program.config)]
-    return Profile(times, _layers(program, times), units, times.cycles, utilization)
+    moved = moved_bytes_by_layer(program, times)
+    layers = _layers(program, times, moved.layers)
+    return Profile(times, layers, units, times.cycles, utilization, moved.rest)
 
 
 def _unit(unit: Unit, code: Sequence[Ordered], times: Timeline, config: HwConfig) -> UnitRow:
@@ -128,7 +135,7 @@ def _unit(unit: Unit, code: Sequence[Ordered], times: Timeline, config: HwConfig
     return UnitRow(unit, len(code), **sums)
 
 
-def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
+def _layers(program: DeviceProgram, times: Timeline, moved: Sequence[int]) -> list[LayerRow]:
     rows: list[LayerRow] = []
     frontier = 0
     judge, peak = LayerModes(program, times), program.config.macs_per_cycle
@@ -165,6 +172,7 @@ def _layers(program: DeviceProgram, times: Timeline) -> list[LayerRow]:
                 use.window,
                 use.losses,
                 use.reason() if judged else "",
+                moved[number],
             )
         )
     return rows

@@ -1,9 +1,10 @@
 """`roofline`: which limit each layer of a program is under.
 
-Two limits beside the multipliers matter on this machine, where everything is on chip: bytes of weights per cycle
-(k * C) and results per cycle (the Q lanes that requantize). So there are two rooflines over the same axis of
-multiply-accumulates per cycle; a point is a layer, at what it did in its window (see `modes`). A layer may lie a
-little beyond the second roof, where its last results are drained in the window of the next.
+Two limits beside the multipliers matter on this machine where everything is on chip: bytes of weights per cycle (k * C)
+and results per cycle (the Q lanes that requantize). A network in segments has a third one, bytes that pass between
+external memory and the core. So there are two or three rooflines over the same axis of multiply-accumulates per cycle;
+a point is a layer, at what it did in its window (see `modes`). A layer may lie a little beyond the second roof, where
+its last results are drained in the window of the next.
 """
 
 from dataclasses import dataclass
@@ -27,12 +28,14 @@ NEAR = 0.09, 0.03
 
 @dataclass(frozen=True)
 class Point:
-    """A layer: its number, multiply-accumulates per byte of weights loaded and per result, and per cycle."""
+    """A layer: its number, multiply-accumulates per byte of weights loaded, per result and per byte moved from and to
+    external memory (0: none is), and per cycle."""
 
     number: int
     row: LayerRow
     per_weight: float
     per_result: float
+    per_moved: float
     rate: float
 
 
@@ -44,24 +47,35 @@ def points(program: DeviceProgram, profile: Profile) -> list[Point]:
         results = _work(program, layer, Unit.VECTOR) * program.config.lanes
         macs = row.of_mode * row.window * row.peak
         if layer.macs and row.window and weights and results:
-            found.append(Point(number, row, macs / weights, macs / results, row.of_mode * row.peak))
+            moved = macs / row.moved_bytes if row.moved_bytes else 0.0
+            found.append(Point(number, row, macs / weights, macs / results, moved, row.of_mode * row.peak))
     return found
 
 
 def roofline(program: DeviceProgram, profile: Profile) -> "Figure":
     """The picture; `UsageError` E2606 without matplotlib."""
     config, found = program.config, points(program, profile)
-    made = figure(12.5, max(5.6, 1.4 + 0.19 * len(found)))
-    left, right, names = made.subplots(1, 3, width_ratios=(4, 4, 2.1))
-    right.sharey(left)
+    panels = [
+        ("weights: {} bytes per cycle", "MACs per byte of weights loaded", config.weight_word,
+         [(p.per_weight, p) for p in found]),
+        ("results: {} per cycle", "MACs per result (idle lanes counted)", config.lanes,
+         [(p.per_result, p) for p in found]),
+    ]  # fmt: skip
+    if config.external is not None and any(p.per_moved for p in found):
+        panels.append((
+            "external memory: {} bytes per cycle", "MACs per byte moved", config.external.data_bits // 8,
+            [(p.per_moved, p) for p in found if p.per_moved],
+        ))  # fmt: skip
+    made = figure(4.2 + 4.15 * len(panels), max(5.6, 1.4 + 0.19 * len(found)))
+    *drawn, names = made.subplots(1, len(panels) + 1, width_ratios=(*[4] * len(panels), 2.1))
     depthwise = WINDOW**2 * config.depthwise_lanes if config.depthwise else 0
-    _panel(left, [(p.per_weight, p) for p in found], config.weight_word, config.macs_per_cycle, depthwise)
-    _panel(right, [(p.per_result, p) for p in found], config.lanes, config.macs_per_cycle, depthwise)
-    left.set_xlabel("MACs per byte of weights loaded")
-    right.set_xlabel("MACs per result (idle lanes counted)")
-    left.set_ylabel("MACs per cycle")
-    left.set_title(f"weights: {config.weight_word} bytes per cycle", fontsize=10)
-    right.set_title(f"results: {config.lanes} per cycle", fontsize=10)
+    for axes, (title, label, slope, placed) in zip(drawn, panels, strict=True):
+        if axes is not drawn[0]:
+            axes.sharey(drawn[0])
+        _panel(axes, placed, slope, config.macs_per_cycle, depthwise)
+        axes.set_xlabel(label)
+        axes.set_title(title.format(slope), fontsize=10)
+    drawn[0].set_ylabel("MACs per cycle")
     made.suptitle(f"{program.model} on {config.name}: {profile.cycles:,} cycles, "
                   f"{100 * profile.utilization:.1f} % of the array")  # fmt: skip
     lines = [f"{p.number:2}  {_short(p.row.name)}  {100 * p.row.of_mode:.0f} %" for p in found]

@@ -8,13 +8,14 @@ from .output import Output
 
 def print_layers(output: Output, layers: Sequence[Mapping[str, Any]], title: str = "") -> None:
     """The records of `onnxhw.report.profile.LayerRow`; below them a line for each that has a reason."""
+    moved = any(row["moved_bytes"] for row in layers)
     output.table(
         ("layer", "kind", "MACs executed", "nominal", "cycles", "utilisation %", "mode", "of mode %",
-         "wait weights", "array waits", "vector waits"),
+         "wait weights", "array waits", "vector waits", *(["bytes moved"] if moved else [])),
         [
             (row["name"], row["kind"], row["macs_executed"], row["macs_nominal"], row["cycles"],
              percent(row["utilization"]) if row["macs_executed"] else None, row["mode"], percent(row["of_mode"]),
-             row["wait_weights"], row["wait_array"], row["wait_vector"])
+             row["wait_weights"], row["wait_array"], row["wait_vector"], *([row["moved_bytes"]] if moved else []))
             for row in layers
         ],
         title=title,
