@@ -1,6 +1,7 @@
 """`ConstantMoves`: parameters, tables and weights of segments on their way into the core's memories."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -26,6 +27,16 @@ between. A move for itself costs some 20 cycles of 2,100."""
 Words = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class BroughtCode:
+    """The `code` of a segment with the addresses of its constants; `spans`: the issue and the end of each of its loads
+    in the segment's own time; `cuts`: which of the schedule's loads each is a part of."""
+
+    code: dict[Unit, list[Ordered]]
+    spans: list[tuple[int, int]]
+    cuts: list[int]
+
+
 class ConstantMoves:
     """The memories of constants, and `jobs`, which bring what does not stay in them, in order."""
 
@@ -36,9 +47,8 @@ class ConstantMoves:
         }
         self.jobs: list[MoveJob] = []
 
-    def bring(self, placed: PlacedSegment) -> tuple[dict[Unit, list[Ordered]], list[tuple[int, int]]]:
-        """The code of a segment with the addresses of its constants, and the issue and the end of each of its loads in
-        the segment's own time."""
+    def bring(self, placed: PlacedSegment) -> BroughtCode:
+        """The code of a segment, whose constants that do not stay come."""
         code, times = placed.part.candidate.code, placed.part.candidate.times
         loads = [each for each in code[Unit.LOAD] if isinstance(each, Load)]
         wraps = may_wrap(loads, self.config)
@@ -58,7 +68,7 @@ class ConstantMoves:
             last = tile + tiles(load)
             spans.append((times.load_start[tile] - 1, times.load_start[last - 1] + load_steps(load, self.config)))
             tile = last
-        return made, spans
+        return BroughtCode(made, spans, [number for number, mine in enumerate(cut) for _ in mine])
 
     def _bring(self, space: Space, pieces: Sequence[Constants], wraps: bool) -> Words:
         """Where each word of a segment's constants lies in a memory of the core; they come unless they are there."""

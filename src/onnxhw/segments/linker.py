@@ -83,24 +83,28 @@ class _Linker:
 
     def _segment(self, n: int, placed: PlacedSegment) -> None:
         before = self.code.counts
-        instructions, loads = self.constants.bring(placed)
+        brought = self.constants.bring(placed)
         for region, place in placed.stored:
             self.tensors.store(n - 1, region, place)
         for region, name in placed.loads:
             self.tensors.load(n, region, placed.part.places[name], placed.part.storage.get(name))
-        added = self.code.segment(instructions)
+        added = self.code.segment(brought.code)
         times = placed.part.candidate.times
-        spans = {unit: [(span.issue, span.done) for span in times.spans[unit]] for unit in added} | {Unit.LOAD: loads}
+        spans = {unit: [(span.issue, span.done) for span in times.spans[unit]] for unit in added} | {
+            Unit.LOAD: brought.spans
+        }
         done = {unit: [end for _, end in mine] for unit, mine in spans.items()}
         issued = {unit: mine[-1][0] for unit, mine in spans.items() if mine}
         run = RunTimes(n, self.code.counts, done, times.cycles, issued)
-        self.constants.wait(run, placed, added, loads)
+        self.constants.wait(run, placed, added, brought.spans)
         self.tensors.wait(run, placed, added, before)
         self.runs.append(run)
         for unit, mine in added.items():
             if mine:
                 self._microcode(unit, len(mine), before[unit])
         self._entries(n, placed, before)
+        names = {each.op for each in placed.segment.parts}
+        self.layers.add(placed.part.lowered, placed.part.candidate, names, brought.cuts, before)
 
     def _microcode(self, unit: Unit, count: int, first: int) -> None:
         """Bring the microcode of a unit's last instructions, for which its last one before them waits."""
@@ -125,7 +129,7 @@ class _Linker:
             self.code.put(move)
 
     def _entries(self, n: int, placed: PlacedSegment, before: Counts) -> None:
-        """The tensors that a segment makes, and the layers that it has parts of."""
+        """The tensors that a segment makes."""
         segment, part = placed.segment, placed.part
         results = {op.name: op.output for op in segment.graph.ops}
         parts = {results[each.op]: each for each in segment.parts}
@@ -142,4 +146,3 @@ class _Linker:
                 found, name=name, ready=found.ready + vectors, last=found.last + vectors,
                 op=mine.op if mine else found.op, part=whole,
             )  # fmt: skip
-        self.layers.add(part.lowered, part.candidate, {each.op for each in segment.parts}, before)

@@ -154,4 +154,3 @@ def _formats(way: Variant) -> dict[str, PackedInput]:
         assert isinstance(storage, PackedInput)  # no other variants are made of segments
         found[name] = storage
     return found
-
