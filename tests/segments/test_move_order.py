@@ -50,6 +50,13 @@ def test_a_load_goes_behind_the_stores_of_what_it_reads() -> None:
     assert order(runs, [], stores, [load], []) == [1, 2, 3]
 
 
+def test_a_store_goes_behind_the_loads_of_what_it_reads() -> None:
+    runs = [run(0), run(1)]
+    loads, store = [job(1), job(2)], job(3)
+    store.behind_loads, store.needed = 2, 0
+    assert order(runs, [], [store], loads, []) == [1, 2, 3]
+
+
 def test_the_last_instruction_of_a_segment_waits_for_the_microcode_of_the_next() -> None:
     runs = [run(0), run(1)]
     microcode, store = job(1, vector=9), job(2, vector=10)  # the ninth ends when the tenth has issued already
@@ -87,4 +94,4 @@ def test_moves_that_wait_for_each_other_are_told() -> None:
     with pytest.raises(InternalError) as caught:
         order(runs, [], [], [load], [])
     assert caught.value.code == "E1392"
-    assert "one for segment 1 for 0 stores and vector[14]" in caught.value.what
+    assert "one for segment 1 for 0 stores, 0 loads and vector[14]" in caught.value.what

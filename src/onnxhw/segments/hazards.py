@@ -4,7 +4,7 @@ All numbers count completed instructions of a unit from the begin of the run, so
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,14 +31,20 @@ class Footprint:
 
 class SegmentUse:
     """Words and banks of activation memory that the instructions of a segment touch, with their numbers in it, from 1
-    on; `footprints`: of each instruction by itself."""
+    on; `footprints`: of each instruction by itself. `seen`: of vector instructions, by number, words that count as
+    read, though their banks do not."""
 
-    def __init__(self, code: Mapping[Unit, Sequence[Ordered]], config: HwConfig) -> None:
+    def __init__(
+        self, code: Mapping[Unit, Sequence[Ordered]], config: HwConfig, seen: Mapping[int, Words] | None = None
+    ) -> None:
         self.touched = {unit: np.zeros(config.act_words, np.int64) for unit in USERS}
         self.written = np.zeros(config.act_words, np.int64)
         self.read_banks = {unit: np.zeros(config.act_banks, np.int64) for unit in USERS}
         self.written_banks = np.zeros(config.act_banks, np.int64)
         self.footprints = {unit: [_footprint(each, config) for each in code.get(unit, ())] for unit in USERS}
+        for number, words in (seen or {}).items():
+            one = self.footprints[Unit.VECTOR][number - 1]
+            self.footprints[Unit.VECTOR][number - 1] = replace(one, reads=np.union1d(one.reads, words))
         for unit, mine in self.footprints.items():
             for number, one in enumerate(mine, 1):
                 self.touched[unit][one.reads] = number

@@ -14,11 +14,12 @@ from ..ir.graph import Graph
 from ..isa.timing import timeline
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry, TensorPart
-from ..sched import entries, unnamed
+from ..sched import unnamed
 from .constant_moves import ConstantMoves
 from .linked_code import Counts, LinkedCode
 from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
+from .part_entries import part_entries
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
@@ -134,9 +135,7 @@ class _Linker:
         results = {op.name: op.output for op in segment.graph.ops}
         parts = {results[each.op]: each for each in segment.parts}
         vectors = before[Unit.VECTOR]
-        for tensor, found in entries(part.lowered, part.candidate).items():
-            if not found.op:
-                continue
+        for tensor, found in part_entries(part).items():
             mine = parts.get(tensor)
             if mine:
                 name, whole = part_name(mine, n), TensorPart(mine.tensor, mine.box)

@@ -28,12 +28,14 @@ MOVE, RUN, COLUMN = 20.0, 6.0, 1.045
 @dataclass(eq=False)
 class MoveJob:
     """Moves that go one behind the other: `cycles`, about; `waits`: completed instructions of each unit; `behind`: the
-    number of stores that must go before; `needed`: the segment that waits for it first."""
+    number of stores that must go before, `behind_loads`: that of loads; `needed`: the segment that waits for it
+    first."""
 
     moves: list[LinkedMove]
     cycles: float
     waits: Mapping[Unit, int]
     behind: int = 0
+    behind_loads: int = 0
     needed: int = NEVER
     taken: bool = False
     done: float = 0.0
@@ -84,8 +86,8 @@ def ordered(
 
 
 class _Simulation:
-    """`heads`: by queue, jobs that were taken; `stores`: the number of their queue; `starts`: of the segments that have
-    begun."""
+    """`heads`: by queue, jobs that were taken; `stores`: the number of their queue, behind which is that of loads;
+    `starts`: of the segments that have begun."""
 
     def __init__(self, runs: Sequence[RunTimes], queues: Sequence[Sequence[MoveJob]], stores: int) -> None:
         self.runs, self.queues, self.stores = runs, queues, stores
@@ -124,7 +126,7 @@ class _Simulation:
 
     def _ready(self, job: MoveJob) -> float | None:
         """From when on a job need not wait; None while that is not known."""
-        if job.behind > self.heads[self.stores]:
+        if job.behind > self.heads[self.stores] or job.behind_loads > self.heads[self.stores + 1]:
             return None
         times = [self._time(unit, count) for unit, count in job.waits.items() if count]
         known = [each for each in times if each is not None]
@@ -152,7 +154,7 @@ class _Simulation:
 def _named(waiting: Sequence[tuple[int, MoveJob]]) -> str:
     """The next move of each kind, and what it waits for."""
     return "; ".join(
-        f"one for segment {job.needed} for {job.behind} stores and "
+        f"one for segment {job.needed} for {job.behind} stores, {job.behind_loads} loads and "
         + ", ".join(f"{unit}[{count - 1}]" for unit, count in job.waits.items() if count)
         for _, job in waiting
     )

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
+from ..isa.instructions import Code, Ordered
+from ..isa.timing import Timeline, timeline
+from ..isa.units import Unit
 from ..passes.packed_inputs import packed_inputs
 from ..program.layout import Place
 from ..program.storage import PackedInput
@@ -22,6 +25,13 @@ times the cycles that it takes in an empty memory. Operands of an Add that canno
 SEARCHES = 16
 """Searches of tensors' places in a part of the memory, a third of a second each. ResNet-8 takes 13, and 3 % more cycles
 without."""
+
+CodeKey = tuple[tuple[Ordered, ...], ...]
+
+
+def code_key(code: Code) -> CodeKey:
+    """Equal for equal code."""
+    return tuple(tuple(code.get(unit, ())) for unit in Unit)
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,10 @@ class PartSchedules:
         self._known: dict[object, tuple[int, SearchPoint] | DoesNotFitError | UnsupportedError] = {}
         self._points: dict[object, tuple[int, SearchPoint, int]] = {}
         self._searches = 0
+        self._times: dict[CodeKey, Timeline] = {}
+        self._lowered: tuple[Graph | None, frozenset[str], list[Variant], dict[int, LoweredGraph]]
+        self._lowered = None, frozenset(), [], {}
+        """The segment that was scheduled last: its ways, and those of them that were lowered."""
 
     def __call__(self, graph: Graph, occupied: Occupied, packed: frozenset[str]) -> ScheduledPart:
         """The program of a segment's graph; inputs named in `packed` may lie otherwise than as they are.
@@ -60,10 +74,10 @@ class PartSchedules:
         ways = self._ways(graph, packed)
         if known is not None:
             number, point = known
-            if number < len(ways) and (found := self._rescheduled(ways[number], occupied, [point], 0)):
+            if number < len(ways) and (found := self._rescheduled(number, occupied, [point], 0)):
                 return found
         number, point, least = self._alone(graph, packed, ways)
-        part = self._rescheduled(ways[number], occupied, _placements(point), round(LIKE * least))
+        part = self._rescheduled(number, occupied, _placements(point), round(LIKE * least))
         try:
             if part is None or part.candidate.cycles > LIKE * least:
                 number, part = self._elsewhere(ways, occupied, number, part)
@@ -115,30 +129,42 @@ class PartSchedules:
 
     def _ways(self, graph: Graph, packed: frozenset[str]) -> list[Variant]:
         """The graph, and the first with packed inputs that can be scheduled, if only those are packed that may be."""
-        found = [Variant(graph)]
-        found += [each for each in packed_inputs(graph, self.config) if set(each.storage) <= packed]
-        return found
+        if self._lowered[0] is not graph or self._lowered[1] != packed:
+            inputs = packed_inputs(graph, self.config) if packed else []
+            ways = [Variant(graph), *(each for each in inputs if set(each.storage) <= packed)]
+            self._lowered = graph, packed, ways, {}
+        return self._lowered[2]
 
     def _rescheduled(
-        self, way: Variant, occupied: Occupied, points: Sequence[SearchPoint], enough: int
+        self, number: int, occupied: Occupied, points: Sequence[SearchPoint], enough: int
     ) -> ScheduledPart | None:
         """The fastest program of search points that were found for another segment of the kind, or the first that takes
-        so few cycles."""
-        graph = same_operand(way.graph)
+        so few cycles; of the way `number`."""
+        way, lowerings = self._lowered[2][number], self._lowered[3]
+        graph = lowerings[number].graph if number in lowerings else same_operand(way.graph)
         ops, theirs = {op.output: op for op in graph.ops}, {op.name: op.output for op in points[0].graph.ops}
         if set(theirs.values()) != set(ops):
             return None
-        lowered = lower(graph, self.config, occupied=occupied)
+        if number not in lowerings:
+            lowerings[number] = lower(graph, self.config)
+        lowered = replace(lowerings[number], occupied=occupied, begun={})
         ordered = replace(graph, ops=[ops[output] for output in theirs.values()])
         best: ScheduledCandidate | None = None
         for point in points:
             tilings = {ops[theirs[name]].name: tiling for name, tiling in point.tilings.items()}
-            found = build(lowered, replace(point, graph=ordered, tilings=tilings))
+            found = build(lowered, replace(point, graph=ordered, tilings=tilings), times=self._known_times)
             if found and (best is None or found.cycles < best.cycles):
                 best = found
                 if best.cycles <= enough:
                     break
         return None if best is None else ScheduledPart(lowered, best, _formats(way))
+
+    def _known_times(self, config: HwConfig, code: Code) -> Timeline:
+        """The exact times of a segment's code; segments of a kind have equal code in the same places."""
+        key = code_key(code)
+        if key not in self._times:
+            self._times[key] = timeline(config, code)
+        return self._times[key]
 
 
 def _placements(point: SearchPoint) -> list[SearchPoint]:

@@ -19,7 +19,8 @@ from ..sched import Occupied
 from .estimate import kind
 from .hazards import USERS, SegmentUse
 from .holding_up import PlacedPart, held_up
-from .part_schedule import PartSchedules
+from .part_entries import witnesses
+from .part_schedule import CodeKey, PartSchedules, ScheduledPart, code_key
 from .plan import Plan, Region, Segment, act_words, packed_words
 from .regions import words_of
 
@@ -78,6 +79,7 @@ class _Placing:
         """Kind and places of the segment before."""
         self.chosen: dict[object, int] = {}
         """Which way was taken, by everything that it depends on."""
+        self.uses: dict[CodeKey, SegmentUse] = {}
 
     def placed(self, n: int) -> PlacedSegment:
         """The segment `n`, behind those before it."""
@@ -119,7 +121,7 @@ class _Placing:
                 continue
             if any(part.places[names[region]] != place for region, place in way.fixed.items()):
                 continue
-            found = PlacedPart(part, SegmentUse(part.candidate.code, self.config))
+            found = PlacedPart(part, self._use(part))
             if len(ways) == 1:
                 return way, found
             loaded = [name for region, name in names.items() if region not in way.fixed]
@@ -133,6 +135,15 @@ class _Placing:
         if best is None:
             raise error or DoesNotFitError("E5101", "a segment's inputs have no place")
         return best[1:]
+
+    def _use(self, part: ScheduledPart) -> SegmentUse:
+        """What a schedule touches; segments of a kind have equal code in the same places."""
+        key = code_key(part.candidate.code)
+        if seen := witnesses(part, self.config):
+            return SegmentUse(part.candidate.code, self.config, seen)
+        if key not in self.uses:
+            self.uses[key] = SegmentUse(part.candidate.code, self.config)
+        return self.uses[key]
 
     def _stored(self, n: int, kept: Mapping[Region, Place]) -> tuple[Region, ...]:
         """The results of the segment before `n` that are outputs, or that somebody reads who does not find them on

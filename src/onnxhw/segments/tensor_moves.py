@@ -37,6 +37,8 @@ class TensorMoves:
         self.use = ActivationUse(config)
         self._open: list[tuple[int, MoveJob, MovedWords]] = []
         """Jobs, and their segments, that no instruction is known to have waited for."""
+        self._loading = np.zeros(config.act_words, np.int64)
+        """By word, how many loads must have ended before it is stored: of a Concat, loads may be all that writes it."""
         self._storing = np.zeros(config.act_words, np.int64)
         """By word, how many stores must have ended before it is written from outside."""
         self._stored: dict[str, list[tuple[Box, int]]] = {}
@@ -63,8 +65,9 @@ class TensorMoves:
         """Load these words for the segment `n`, behind so many stores."""
         fields = [each.fields(Space.ACT, False) for each in pieces]
         job = move_job(fields, self.use.before_load(words), self.config)
-        job.behind = max(made, int(self._storing[words].max()))
+        job.behind, job.needed = max(made, int(self._storing[words].max())), n
         self.loads.append(job)
+        self._loading[words] = len(self.loads)
         for store in self.stores[: job.behind]:
             store.needed = min(store.needed, n)
         self._open.append((n, job, MovedWords(words, True, self.config)))
@@ -75,10 +78,12 @@ class TensorMoves:
             words = words_of(part, self.config)
             pieces = box_moves(part, box, self._whole(region.tensor), self.config)
             fields = [each.fields(Space.ACT, True) for each in pieces]
-            self.stores.append(move_job(fields, self.use.before_store(words), self.config))
+            job = move_job(fields, self.use.before_store(words), self.config)
+            job.behind_loads = int(self._loading[words].max())
+            self.stores.append(job)
             self._storing[words] = len(self.stores)
             self._stored.setdefault(region.tensor, []).append((box, len(self.stores)))
-            self._open.append((n, self.stores[-1], MovedWords(words, False, self.config)))
+            self._open.append((n, job, MovedWords(words, False, self.config)))
 
     def wait(
         self, run: RunTimes, placed: PlacedSegment, added: Mapping[Unit, Sequence[LinkedInstruction]], before: Counts
