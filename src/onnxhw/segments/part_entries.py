@@ -1,8 +1,8 @@
-"""`part_entries`: the tensor table of a segment's schedule, where moves make some of the tensors.
+"""`part_entries`: the tensor table of a segment's schedule beside moves; `witnesses`: what moves must leave alone.
 
-A Concat or a Reshape of inputs is no instruction: it is there when its inputs are, which moves bring. The table tells
-by a number of vector instructions when a tensor is there, so one of them has to be its *witness*: it waits for the
-moves, and what comes next into these words waits for it.
+The table tells by a number of vector instructions when a tensor is there, all of it. The last of these is the tensor's
+*witness*: what moves bring of it comes before (a Concat of inputs is no instruction), and what comes next into its
+words waits for the witness, though all that reads them may have ended.
 """
 
 from collections.abc import Mapping
@@ -38,12 +38,11 @@ def part_entries(part: ScheduledPart) -> dict[str, Entry]:
 
 
 def witnesses(part: ScheduledPart, config: HwConfig) -> Mapping[int, Words]:
-    """Of vector instructions, by number from 1 on, the words of inputs that must be there when they are."""
+    """Of vector instructions, by number from 1 on, the words of tensors that are complete with them."""
     found: dict[int, list[Words]] = {}
-    joined = _joined(part)
-    for name, entry in part_entries(part).items() if joined else ():
-        for mine in joined.get(name, ()):
-            found.setdefault(entry.ready, []).append(words_of(part.places[mine], config))
+    for entry in part_entries(part).values():
+        if entry.ready:
+            found.setdefault(entry.ready, []).append(words_of(entry.place, config))
     return {number: np.unique(np.concatenate(mine)) for number, mine in found.items()}
 
 

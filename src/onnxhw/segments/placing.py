@@ -20,7 +20,7 @@ from .estimate import kind
 from .hazards import USERS, SegmentUse
 from .holding_up import PlacedPart, held_up
 from .part_entries import witnesses
-from .part_schedule import CodeKey, PartSchedules, ScheduledPart, code_key
+from .part_schedule import PartSchedules, ScheduledPart, code_key
 from .plan import Plan, Region, Segment, act_words, packed_words
 from .regions import words_of
 
@@ -79,7 +79,7 @@ class _Placing:
         """Kind and places of the segment before."""
         self.chosen: dict[object, int] = {}
         """Which way was taken, by everything that it depends on."""
-        self.uses: dict[CodeKey, SegmentUse] = {}
+        self.uses: dict[object, SegmentUse] = {}
 
     def placed(self, n: int) -> PlacedSegment:
         """The segment `n`, behind those before it."""
@@ -121,7 +121,7 @@ class _Placing:
                 continue
             if any(part.places[names[region]] != place for region, place in way.fixed.items()):
                 continue
-            found = PlacedPart(part, self._use(part))
+            found = PlacedPart(part, self._use(segment.graph, part))
             if len(ways) == 1:
                 return way, found
             loaded = [name for region, name in names.items() if region not in way.fixed]
@@ -136,13 +136,11 @@ class _Placing:
             raise error or DoesNotFitError("E5101", "a segment's inputs have no place")
         return best[1:]
 
-    def _use(self, part: ScheduledPart) -> SegmentUse:
+    def _use(self, graph: Graph, part: ScheduledPart) -> SegmentUse:
         """What a schedule touches; segments of a kind have equal code in the same places."""
-        key = code_key(part.candidate.code)
-        if seen := witnesses(part, self.config):
-            return SegmentUse(part.candidate.code, self.config, seen)
+        key = kind(graph), code_key(part.candidate.code)
         if key not in self.uses:
-            self.uses[key] = SegmentUse(part.candidate.code, self.config)
+            self.uses[key] = SegmentUse(part.candidate.code, self.config, witnesses(part, self.config))
         return self.uses[key]
 
     def _stored(self, n: int, kept: Mapping[Region, Place]) -> tuple[Region, ...]:
