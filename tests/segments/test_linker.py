@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heuristics import Net
-from small_networks import NETWORKS, SMALL
+from small_networks import NETWORKS, SMALL, joined
 
 from onnxhw import golden
 from onnxhw.config import HwConfig
@@ -35,14 +34,6 @@ def sample(graph: Graph, seed: int) -> dict[str, Array8]:
 def segment_runs(segment: Segment) -> bool:
     """Whether it has instructions; a Concat of what is loaded has none, and no place in the tensor table."""
     return not all(op.joins for op in segment.graph.ops)
-
-
-def joined(channels: int, size: int, kernel: int, width: int) -> Graph:
-    """A concatenation, of tensors in external memory, that a convolution reads."""
-    net = Net(channels, size)
-    one = net.conv("x", channels, kernel)
-    other = net.conv(net.conv(one, width), channels, kernel)
-    return net.graph("joined", net.conv(net.concat(one, other), width))
 
 
 def differences(graph: Graph, plan: Plan, emulator: Emulator, seed: int) -> list[str]:
