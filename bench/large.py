@@ -119,7 +119,7 @@ def measure(name: str, config: HwConfig) -> tuple[dict[str, Any], segments.Plan,
     cycles = segments.PartCycles(config)
     plan = segments.make_plan(graph, config, cycles)
     planned = time.process_time()
-    program = segments.link(graph, plan, config)
+    program = segments.link(graph, plan, config, cycles.schedules)
     found, ended = segments.estimate_cycles(plan, config, cycles), time.process_time()
     check(program)
     checked = time.process_time()

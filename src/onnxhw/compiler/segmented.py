@@ -46,7 +46,7 @@ class SegmentedGraphs:
         """
         from .. import sched  # only here: it takes long to import
 
-        program = link(graph, self._plan(graph), self.config)
+        program = link(graph, self._plan(graph), self.config, self._cycles.schedules)
         sched.check(program)
         return program
 

@@ -15,8 +15,6 @@ import numpy as np
 
 from ..config import HwConfig
 from ..ir.graph import Graph
-from ..passes.variants import variants
-from ..sched import initial_cycles
 from .plan import PARAM_BYTES, Plan, Region, Segment, Weights, peak_words, region_words, weights_of
 
 LINEAR, SPILLED = 0.96, 0.90
@@ -62,22 +60,6 @@ def _plain(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.shape
     return None if isinstance(value, float) else value
-
-
-class PartCycles:
-    """Exact cycles of segments' runs on a configuration, of each kind once: those of the scheduler's draft
-    (`onnxhw.sched.initial_cycles`)."""
-
-    def __init__(self, config: HwConfig) -> None:
-        self.config = config
-        self.known: dict[tuple[object, ...], int] = {}
-
-    def __call__(self, graph: Graph) -> int:
-        """Cycles; `DoesNotFitError` and `UnsupportedError` as of the scheduler."""
-        key = kind(graph)
-        if key not in self.known:
-            self.known[key] = initial_cycles(variants(graph, self.config), self.config)[1]
-        return self.known[key]
 
 
 def new_weights(before: Segment | None, segment: Segment, config: HwConfig, resident: Weights = NO_WEIGHTS) -> Weights:

@@ -20,6 +20,7 @@ from .linked_code import Counts, LinkedCode
 from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
 from .part_entries import part_entries
+from .part_schedule import PartSchedules
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
@@ -30,12 +31,13 @@ MICROCODE = 60.0
 """Cycles of a move of microcode, about: few words."""
 
 
-def link(graph: Graph, plan: Plan, config: HwConfig) -> DeviceProgram:
-    """The program of a plan: of those with other constants that stay on chip the one that takes the fewest cycles.
+def link(graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None) -> DeviceProgram:
+    """The program of a plan: of those with other constants that stay on chip the one that takes the fewest cycles;
+    `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`).
 
     `DoesNotFitError` E5190: external memory is too small; and as of the scheduler, for a segment alone.
     """
-    placed = place_segments(graph, plan, config)
+    placed = place_segments(graph, plan, config, schedules)
     programs = (_Linker(graph, plan, config, placed, each).program() for each in choices(placed, config))
     return min(programs, key=lambda program: program.cycles)
 

@@ -48,13 +48,22 @@ class ScheduledPart:
         return self.candidate.places
 
 
+@dataclass(frozen=True)
+class PointAlone:
+    """Of a segment's kind in an empty memory the number of the way, and the search point and cycles of its program."""
+
+    way: int
+    point: SearchPoint
+    cycles: int
+
+
 class PartSchedules:
     """Schedules segments on a configuration; what the search has found for one is taken for all of its kind."""
 
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         self._known: dict[object, tuple[int, SearchPoint] | DoesNotFitError | UnsupportedError] = {}
-        self._points: dict[object, tuple[int, SearchPoint, int]] = {}
+        self._points: dict[object, PointAlone] = {}
         self._searches = 0
         self._times: dict[CodeKey, Timeline] = {}
         self._lowered: tuple[Graph | None, frozenset[str], list[Variant], dict[int, LoweredGraph]]
@@ -76,10 +85,11 @@ class PartSchedules:
             number, point = known
             if number < len(ways) and (found := self._rescheduled(number, occupied, [point], 0)):
                 return found
-        number, point, least = self._alone(graph, packed, ways)
-        part = self._rescheduled(number, occupied, _placements(point), round(LIKE * least))
+        found_alone = self.alone(graph, packed)
+        number, most = found_alone.way, LIKE * found_alone.cycles
+        part = self._rescheduled(number, occupied, _placements(found_alone.point), round(most))
         try:
-            if part is None or part.candidate.cycles > LIKE * least:
+            if part is None or part.candidate.cycles > most:
                 number, part = self._elsewhere(ways, occupied, number, part)
         except (DoesNotFitError, UnsupportedError) as error:
             self._known[key] = error
@@ -102,12 +112,13 @@ class PartSchedules:
             raise DoesNotFitError("E5101", "no room in this part of the memory")
         return number, part
 
-    def _alone(self, graph: Graph, packed: frozenset[str], ways: Sequence[Variant]) -> tuple[int, SearchPoint, int]:
-        """What the search finds for a segment's kind in an empty memory, with the cycles."""
-        key = kind(graph), packed
+    def alone(self, graph: Graph, packed: frozenset[str]) -> PointAlone:
+        """What the search finds for a segment's kind in an empty memory; errors as of the scheduler."""
+        ways = self._ways(graph, packed)
+        key = kind(graph), frozenset(name for way in ways for name in way.storage)
         if key not in self._points:
             number, part = self._searched(ways, Occupied())
-            self._points[key] = number, part.candidate.point, part.candidate.cycles
+            self._points[key] = PointAlone(number, part.candidate.point, part.candidate.cycles)
         return self._points[key]
 
     def _searched(self, ways: Sequence[Variant], occupied: Occupied) -> tuple[int, ScheduledPart]:

@@ -57,21 +57,23 @@ class Way:
         return tuple(sorted(one.fixed.items())), one.kept, one.reserved, one.busy, tuple(sorted(one.ranges.items()))
 
 
-def place_segments(graph: Graph, plan: Plan, config: HwConfig) -> list[PlacedSegment]:
-    """All segments in order.
+def place_segments(
+    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None
+) -> list[PlacedSegment]:
+    """All segments in order; `schedules`: with what is known of their kinds.
 
     `DoesNotFitError` and `UnsupportedError` as of the scheduler, for a segment alone.
     """
-    placing = _Placing(graph, plan, config)
+    placing = _Placing(graph, plan, config, schedules or PartSchedules(config))
     return [placing.placed(n) for n in range(len(plan.segments))]
 
 
 class _Placing:
-    def __init__(self, graph: Graph, plan: Plan, config: HwConfig) -> None:
+    def __init__(self, graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules) -> None:
         self.plan, self.config = plan, config
         self.inputs = {port.tensor for port in graph.inputs}
         self.outputs = {port.tensor for port in graph.outputs}
-        self.schedules = PartSchedules(config)
+        self.schedules = schedules
         self.chip: dict[Region, Place] = {}
         """What is in activation memory when the next segment begins, and where."""
         self.before: PlacedSegment | None = None
