@@ -23,8 +23,8 @@ LIKE = 1.015
 """Beside other words a search point of a segment's kind is taken without another search, if it takes at most so many
 times the cycles that it takes in an empty memory. Operands of an Add that cannot lie as they would there cost 1 %."""
 SEARCHES = 16
-"""Searches of tensors' places in a part of the memory, a third of a second each. ResNet-8 takes 13, and 3 % more cycles
-without."""
+"""Searches of tensors' places in a part of the memory at most, a third of a second each: five seconds of a program's
+linking. ResNet-8 makes 13 and takes 380,796 cycles on `ulx3s-85f+sdram`, as with 8; without any 392,282."""
 
 CodeKey = tuple[tuple[Ordered, ...], ...]
 
