@@ -47,6 +47,14 @@ def chain() -> Graph:
     return net.graph("chain", y)
 
 
+def joined(channels: int, size: int, kernel: int, width: int) -> Graph:
+    """A concatenation, of tensors in external memory, that a convolution reads."""
+    net = Net(channels, size)
+    one = net.conv("x", channels, kernel)
+    other = net.conv(net.conv(one, width), channels, kernel)
+    return net.graph("joined", net.conv(net.concat(one, other), width))
+
+
 NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches}
 
 

@@ -2,11 +2,13 @@
 from it."""
 
 from .checker import check_plan
-from .estimate import PartCycles, PlanEstimate, estimate_cycles, kind
+from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .linker import link, part_name
+from .part_cycles import PartCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import NoPartError, make_plan
+from .resident_estimate import estimate_with_residents
 
 __all__ = [
     "Buffer",
@@ -19,6 +21,7 @@ __all__ = [
     "check_plan",
     "differences",
     "estimate_cycles",
+    "estimate_with_residents",
     "execute",
     "kind",
     "link",

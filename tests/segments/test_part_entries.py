@@ -1,0 +1,45 @@
+"""The tensor table of segments beside moves: a tensor is left alone until all of it is there."""
+
+import numpy as np
+import pytest
+from small_networks import NETWORKS, SMALL, joined
+
+from onnxhw.ir.graph import Graph
+from onnxhw.isa.units import Unit
+from onnxhw.segments import PartCycles, make_plan
+from onnxhw.segments.part_entries import part_entries, witnesses
+from onnxhw.segments.placing import PlacedSegment, place_segments
+from onnxhw.segments.regions import words_of
+
+
+def placed(graph: Graph) -> list[PlacedSegment]:
+    return place_segments(graph, make_plan(graph, SMALL, PartCycles(SMALL)), SMALL)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_what_comes_next_waits_until_a_tensor_is_complete(name: str) -> None:
+    for each in placed(NETWORKS[name]()):
+        for entry in part_entries(each.part).values():
+            assert (each.use.touched[Unit.VECTOR][words_of(entry.place, SMALL)] >= entry.ready).all()
+
+
+def test_the_witness_of_what_is_joined_waits_for_its_inputs() -> None:
+    """A Concat of what moves bring is complete with the first vector instruction, which waits for all of it."""
+    found = 0
+    for each in placed(joined(8, 10, 1, 16)):
+        written = np.unique(np.concatenate([one.writes for one in each.use.footprints[Unit.VECTOR]] or [[]]))
+        for entry in part_entries(each.part).values():
+            words = words_of(entry.place, SMALL)
+            if not np.isin(words, written).any():
+                assert entry.ready == 1
+                assert np.isin(words, each.use.footprints[Unit.VECTOR][0].reads).all()
+                found += 1
+    assert found
+
+
+def test_what_moves_alone_make_is_not_in_the_table() -> None:
+    alone = [each.part for each in placed(joined(8, 6, 3, 16)) if not each.part.candidate.code[Unit.VECTOR]]
+    assert alone
+    for part in alone:
+        assert part_entries(part) == {}
+        assert witnesses(part, SMALL) == {}
