@@ -1,4 +1,5 @@
-"""Resize and Upsample to the nearest pixel: which row and column each row and column of the result takes."""
+"""Resize and Upsample: to the nearest pixel, by which row and column each row and column of the result takes; linear
+(`linear_resize`)."""
 
 from math import prod
 from typing import Any
@@ -10,16 +11,18 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import Array, Ints, Value
+from .linear_resize import linear_resize
 from .movement import LARGEST, moved
 
 EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
 
 
 def resize(context: Context, node: Node) -> Value:
-    """Resize, and Upsample, which it was before operator set 10, mode nearest."""
+    """Resize, and Upsample, which it was before operator set 10."""
     found = node.attributes
-    if found.get("mode", "nearest") != "nearest":
-        raise BlockedError(f"mode {found['mode']} computes new values", "only mode nearest moves them")
+    mode = found.get("mode", "nearest")
+    if mode not in ("nearest", "linear", "bilinear"):
+        raise BlockedError(f"mode {mode} computes new values", "modes nearest and linear are performed")
     value = context.required(node, 0)
     shape: Shape = value.shape or ()
     if found.get("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -33,9 +36,9 @@ def resize(context: Context, node: Node) -> Value:
     lined = all(values is None or values.ndim == 1 for values in (scales, sizes))
     if not lined or len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
         raise BlockedError("its scales or sizes do not fit its axes")
-    if prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
+    if mode == "nearest" and prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
         raise BlockedError(f"its result is not known to have at most {LARGEST} elements")
-    maps = [np.arange(size) for size in shape]
+    scaled = dict[int, tuple[int, np.float32]]()
     for number, axis in enumerate(axes):
         size = shape[axis]
         if listed:
@@ -44,11 +47,32 @@ def resize(context: Context, node: Node) -> Value:
         else:
             wanted = int(given[number])
             scale = np.float32(wanted / size)
-        if wanted != context.shapes[node.output[0]][axis] or not np.isfinite(scale):
+        if wanted != context.shapes.get(node.output[0], shape)[axis] or not np.isfinite(scale):
             raise BlockedError(f"its result has {wanted} elements on axis {axis}, onnx infers another number")
-        maps[axis] = _nearest(size, wanted, scale, found, recent)
+        scaled[axis % len(shape)] = wanted, scale
+    if mode != "nearest":
+        return _linear(context, node, value, scaled, recent)
+    maps = [np.arange(size) for size in shape]
+    for axis, (wanted, scale) in scaled.items():
+        maps[axis] = _nearest(shape[axis], wanted, scale, found, recent)
     index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
     return moved(context, value, index, node.output[0], node.label)
+
+
+def _linear(
+    context: Context, node: Node, value: Value, scaled: dict[int, tuple[int, np.float32]], recent: bool
+) -> Value:
+    """Mode linear to multiples of the size, of all axes but the first two."""
+    found, shape = node.attributes, value.shape or ()
+    factors = [1] * len(shape)
+    for axis, (wanted, scale) in scaled.items():
+        factors[axis] = wanted // shape[axis]
+        if factors[axis] * shape[axis] != wanted or scale != factors[axis] or not factors[axis]:
+            raise BlockedError(f"mode linear by {scale:g} on axis {axis}", "multiples of the size are performed")
+    if max(factors[:2], default=1) > 1 or found.get("antialias", 0):
+        raise BlockedError("mode linear of batch or channels, or with antialias", "height and width are performed")
+    coordinates = found.get("coordinate_transformation_mode", "half_pixel" if recent else "asymmetric")
+    return linear_resize(context, value, factors[2:], coordinates, node.output[0], node.label)
 
 
 def _nearest(size: int, wanted: int, scale: np.float32, found: dict[str, Any], recent: bool) -> Ints:
