@@ -37,6 +37,15 @@ def test_means_are_those_of_onnxruntime_but_for_few_steps(op_type: str, models: 
     assert max(differing(model, seed) for seed in range(3)) < 0.03
 
 
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_as_reduce_mean(keepdims: int, models: Any) -> None:
+    """As exporters write the global average, which the quantizer leaves in float in QDQ form, too."""
+    model = models()
+    y = model.node("HardSwish", model.input([1, 100, 4, 6], S, -8))
+    y = model.node("ReduceMean", y, axes=[2, 3], keepdims=keepdims)
+    assert differing(model.output(model.requantize(y, S / 4, -28), 4 if keepdims else 2)) < 0.05
+
+
 def test_uint8_and_rows(models: Any) -> None:
     assert differing(pooled(models(unsigned=True), [1, 100, 7, 7], unsigned=True)) < 0.05
     assert differing(pooled(models(), [1, 100, 20])) < 0.05

@@ -16,9 +16,10 @@ import numpy as np
 from ...ir.graph import Copy, Piece, Tensor
 from ..context import Context
 from ..dialects.qdq import SMALLEST_NORMAL, enter_table
-from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized
+from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .affine_sum import Affine
 from .arrange import materialise
+from .operands import materialized
 from .window import Window
 
 HIGH = 127
@@ -61,17 +62,21 @@ class FunctionMean:
         return Affine(context, self.name, planes, weight, scale, None, window, x.channels).finish(result)
 
 
-def function_mean(context: Context, name: str, value: QuantizedView) -> Unquantized | None:
-    """The mean over all pixels of a real value of rank 3 or 4 that is a function of a tensor; None if it has no such
-    form: values that are not finite, or more rows than a window has."""
-    tensor, values = materialise(context, value), value.reals().astype(np.float64)
-    count, largest = tensor.height * tensor.width, float(np.abs(values).max())
-    if 2 * tensor.height > MOST_ROWS or tensor.width > MOST_ROWS or not SMALLEST_NORMAL <= largest < np.inf:
+def mean_of_function(context: Context, value: Value, window: Window, name: str) -> Unquantized | None:
+    """The mean over a window of a function that leaves its operand's grid; None if the value is another, the window is
+    not the whole plane or has more rows or columns than a convolution's, or values are not finite."""
+    if not isinstance(value, QuantizedView) or len(value.functions) < 2 or len(value.shape) not in (3, 4):
         return None
-    step = float(np.float32(largest / min(MOST, MOST_SUM // count)))
-    if not step >= SMALLEST_NORMAL:
+    _, channels, height, width = form(value.shape)
+    whole = window.kernel == (height, width) and not any(window.pads) and max(2 * height, width) <= MOST_ROWS
+    if not whole or materialized(context, value) is not None:
+        return None
+    values = value.reals().astype(np.float64)
+    largest = float(np.abs(values).max())
+    step = float(np.float32(largest / min(MOST, MOST_SUM // (height * width))))
+    if not step >= SMALLEST_NORMAL or not np.isfinite(largest):
         return None
     n = np.clip(np.rint(values / step), -MOST, MOST).astype(np.int64)
-    made = FunctionMean(context, name, tensor, n, step)
-    out = (1, tensor.channels, 1, 1)
+    made = FunctionMean(context, name, materialise(context, value), n, step)
+    out = (1, channels, 1, 1)
     return Unquantized(made.finish, AxisMoves.of(out, out if len(value.shape) == 4 else out[:3]), (name,))

@@ -9,8 +9,8 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import materialise
-from .function_mean import function_mean
-from .operands import materialized, on_grid, plain, ratios, real
+from .function_mean import mean_of_function
+from .operands import on_grid, plain, ratios, real
 from .window import Window, window
 
 
@@ -53,8 +53,11 @@ def maximum(
 def average_pool(context: Context, node: Node) -> Value:
     """AveragePool and GlobalAveragePool."""
     found = node.attributes
-    if (mean := _mean_of_function(context, node)) is not None:
-        return mean
+    value = context.required(node, 0)
+    if isinstance(value, QuantizedView) and len(value.functions) > 1:
+        mean = mean_of_function(context, value, _window(node, value.shape), node.label)
+        if mean is not None:
+            return mean
     x = plain(context, node, 0)
     tensor = materialise(context, x)
     made, count_pad = _window(node, x.shape), bool(found.get("count_include_pad", 0))
@@ -65,16 +68,6 @@ def average_pool(context: Context, node: Node) -> Value:
     if not count_pad and not made.always_inside((tensor.height, tensor.width)):
         raise BlockedError("a window lies wholly in the padding", "reduce the padding")
     return average(context, node.label, x.shape, tensor, made, count_pad and any(made.pads))
-
-
-def _mean_of_function(context: Context, node: Node) -> Unquantized | None:
-    """The mean of a function that leaves its operand's grid, over all pixels; None if the node is another."""
-    value = context.required(node, 0)
-    if not isinstance(value, QuantizedView) or len(value.functions) < 2 or len(value.shape) not in (3, 4):
-        return None
-    made = _window(node, value.shape)
-    whole = made.kernel == form(value.shape)[2:] and not any(made.pads)
-    return function_mean(context, node.label, value) if whole and materialized(context, value) is None else None
 
 
 def average(
