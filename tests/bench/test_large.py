@@ -1,6 +1,7 @@
 """The networks of `bench/large.py`, and the one that is planned in a moment."""
 
 import large
+import networks
 import pytest
 
 from onnxhw.config import preset
@@ -8,6 +9,9 @@ from onnxhw.ir.verify import verify
 
 MACS = {"ad": 264_192, "resnet8": 75_777_280, "mobilenetv2": 300_774_272}
 """Counted by hand: of MobileNetV2 its paper has 300 million."""
+QUANTIZED = {"mobilenetv3": 56_510_400, "efficientnet-lite0": 385_187_552, "squeezenet": 349_151_936}
+"""Of MobileNetV3-small its paper has 56 million, of EfficientNet-B0, which has squeeze-and-excite besides, 390, and of
+SqueezeNet 1.1 its authors 349."""
 
 
 @pytest.mark.parametrize("name", MACS)
@@ -17,13 +21,21 @@ def test_networks_are_those_of_the_papers(name: str) -> None:
     assert graph.macs() == MACS[name]
 
 
-def test_every_network_has_a_goal() -> None:
-    assert set(large.NETWORKS) == set(large.GOALS)
+@pytest.mark.parametrize("name", QUANTIZED)
+def test_networks_that_onnxruntime_quantizes_are_those_of_the_papers(name: str) -> None:
+    graph = large.graph_of(name)
+    verify(graph)
+    assert graph.macs() == QUANTIZED[name]
+
+
+def test_goals_are_of_networks() -> None:
+    assert set(large.NETWORKS) < set(large.GOALS) < {*large.NETWORKS, *networks.FULL}
 
 
 def test_the_autoencoder_is_one_program_and_equal() -> None:
-    record, plan, program, _ = large.measure("ad", preset("ulx3s-85f+sdram"))
-    assert large.different(large.ad(), plan, program, 1) == 0
+    graph = large.graph_of("ad")
+    record, plan, program, _ = large.measure("ad", graph, preset("ulx3s-85f+sdram"))
+    assert large.different(graph, plan, program, 1) == 0
     assert record["moved_bytes"] + record["resident_bytes"] >= record["macs"]  # every weight once, or it is there
     assert record["segments"] == len(plan.segments)
     assert record["cycles"] == program.cycles > record["moved_bytes"] / 2

@@ -7,7 +7,7 @@ import numpy as np
 from heuristics import Net
 
 from onnxhw.config import preset
-from onnxhw.ir.graph import Array8, Graph, MaxPool
+from onnxhw.ir.graph import Array8, Copy, Graph, MaxPool, Piece
 
 SMALL = replace(preset("mini+sdram"), name="small", act_depth=64, weight_depth=256)
 """`mini` with 1,024 bytes of activations and 1,024 of weights."""
@@ -39,6 +39,21 @@ def branches() -> Graph:
     return net.graph("branches", net.scale(y, net.conv(net.average(y), 24, 1)))
 
 
+def upsampled() -> Graph:
+    """Edges repeated, twice as large from four convolutions, and again by repeating pixels, beside a shortcut."""
+    net, grid = Net(6, 8), range(2)
+    edges = [(0, 0, 1, 8, 0, 1), (0, 0, 8, 1, 1, 0), (0, 0, 8, 8, 1, 1), (0, 7, 8, 1, 1, 9), (0, 56, 1, 8, 9, 1)]
+    pieces = [Piece(source, start, 8, 1, *rest) for source, start, *rest in edges]
+    framed = net._op(Copy, ("x",), (6, 10, 10), pieces=tuple(pieces), fill=9)
+    phases = tuple(net.conv("x", 10, 1 + 2 * (n % 2)) for n in range(4))
+    twice = tuple(Piece(2 * y + x, 0, 8, 1, 8, 8, y, x, 2, 2) for y in grid for x in grid)
+    larger = net._op(Copy, phases, (10, 16, 16), pieces=twice)
+    pooled = net._op(MaxPool, (net.conv(framed, 7),), (7, 8, 8), kernel=(3, 3))
+    repeated = tuple(Piece(0, 0, 8, 1, 8, 8, y, x, 2, 2) for y in grid for x in grid)
+    both = net.concat(larger, net._op(Copy, (pooled,), (7, 16, 16), pieces=repeated))
+    return net.graph("upsampled", net.conv(both, 5, 1))
+
+
 def chain() -> Graph:
     """Three small convolutions."""
     net, y = Net(4, 3), "x"
@@ -55,7 +70,7 @@ def joined(channels: int, size: int, kernel: int, width: int) -> Graph:
     return net.graph("joined", net.conv(net.concat(one, other), width))
 
 
-NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches}
+NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches, "upsampled": upsampled}
 
 
 def inputs(graph: Graph, seed: int = 0) -> dict[str, Array8]:

@@ -2,12 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from small_networks import SMALL, chain, inverted
+from heuristics import Net
+from small_networks import SMALL, chain, inputs, inverted
 
+from onnxhw import emu, golden
 from onnxhw.config import preset
 from onnxhw.ir.boxes import Box
-from onnxhw.sched import map_operations
+from onnxhw.ir.graph import Conv
+from onnxhw.sched import map_operations, schedule
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import act_words, packed_words, peak_words, weight_words, weights_of
 
@@ -27,6 +31,33 @@ def test_weight_words_are_at_least_the_scheduler_s(name: str) -> None:
         assert weight_words(op, x, config) >= words, op.where
         if not op.channelwise:
             assert weight_words(op, x, config) == words, op.where
+
+
+@pytest.mark.parametrize("name", ["mini", "ulx3s-25f", "ulx3s-85f"])
+@pytest.mark.parametrize(("size", "kernel", "stride"), [(20, 5, 1), (20, 5, 2), (9, 9, 1), (7, 2, 1), (12, 7, 3)])
+def test_weight_words_of_larger_depthwise_kernels(name: str, size: int, kernel: int, stride: int) -> None:
+    """The depthwise unit takes a tile for each window of 3 x 3, far fewer than the array."""
+    config, net = preset(name), Net(40, size)
+    graph = net.graph("one", net.depthwise("x", kernel, stride))
+    (op,) = graph.ops
+    words = weight_words(op, graph.tensors["x"], config)
+    assert words >= len(map_operations(graph, config).weight_image)
+    if (name, kernel) == ("ulx3s-85f", 5):
+        assert words == -(-40 // config.depthwise_lanes) * 4 * config.depthwise_words
+
+
+def test_a_kernel_without_room_on_the_array_is_the_depthwise_unit_s() -> None:
+    """The sum over a plane of 36 x 20: 720 taps of 16 words."""
+    config, net = preset("ulx3s-85f"), Net(16, 40)
+    weight = np.ones((16, 1, 36, 20), np.int8)
+    zeros, scales = np.zeros(16, np.int32), np.full(16, 0.001, np.float32)
+    net.tensors["x"] = replace(net.tensors["x"], shape=(1, 16, 36, 20))
+    y = net._op(Conv, ("x",), (16, 1, 1), weight=weight, bias=zeros, multiplier=scales, groups=16)
+    graph = net.graph("sum", y)
+    assert weight_words(graph.ops[0], graph.tensors["x"], config) == 12 * 7 * config.depthwise_words
+    values = inputs(graph)
+    made = emu.run(schedule(graph, config), values).outputs[y]
+    assert np.array_equal(made, golden.run(graph, values)[y])
 
 
 def test_tensors_live_from_their_making_to_their_last_use() -> None:

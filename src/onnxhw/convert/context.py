@@ -35,6 +35,8 @@ class Context:
     """Labels of nodes whose weights, less their zero points, leave int8, and how many int8 their sums take."""
     rounded: dict[str, float] = field(default_factory=dict)
     """Labels of nodes whose bias is rounded to an integer, and by how many steps of their results at most."""
+    means: set[str] = field(default_factory=set)
+    """Labels of means of functions, whose values are rounded to integers of 15 bits at most."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Which values the tensors of inputs can hold, where that is less than int8."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)

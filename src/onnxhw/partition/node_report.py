@@ -23,7 +23,9 @@ PARTS = "weights less their zero point leave int8, so it is computed in {} parts
 PARTS_HINT = "quantize weights symmetrically to int8"
 """What is said of a node with such weights."""
 
-
+MEAN = "the mean is of values of 15 bits at most, so it may differ from that of float32 by a step of its result"
+MEAN_HINT = "quantize what the pool reads (QDQ form), and the mean is that of these integers"
+"""What is said of the mean of a function that is not quantized."""
 ROUNDED = "its bias is rounded to a multiple of input scale * weight scale: by {:.2g} steps of the result at most"
 ROUNDED_HINT = "quantize biases to int32 with scale input scale * weight scale and zero point 0"
 """What is said of a node with such a bias."""

@@ -20,7 +20,7 @@ from ..onnxmodel.specification import Findings
 from ..onnxmodel.specification.signatures import nowhere
 from ..worker import worker_scope
 from .host_parts import host_parts
-from .node_report import APPROXIMATE, HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, node_placements
+from .node_report import APPROXIMATE, HINT, MEAN, MEAN_HINT, PARTS, PARTS_HINT, ROUNDED, ROUNDED_HINT, node_placements
 from .partitioned import PartitionedModel, nothing_on_hardware, require_sized
 from .stages import GOLDEN, KINDS, Constraints, integer_parts, stages
 
@@ -107,6 +107,8 @@ def converted(
         first, count = next(iter(parted.items()))
         others = f" and {len(parted) - 1} others" if len(parted) > 1 else ""
         noted.info("W3404", f"node {first!r}{others}", PARTS.format(count), PARTS_HINT)
+    for name in sorted(made.context.means):
+        noted.info("W3407", f"node {name!r}", MEAN, MEAN_HINT)
     if rounded := made.context.rounded:
         worst = max(rounded, key=rounded.__getitem__)
         others = f" and {len(rounded) - 1} others" if len(rounded) > 1 else ""

@@ -21,8 +21,8 @@ def lower_concat(op: Concat, context: LoweringContext) -> MakeTasks:
 
 
 def lower_conv(op: Conv, context: LoweringContext) -> MakeTasks:
-    """A convolution on the array, or on the depthwise unit where that takes fewer cycles; `UnsupportedError` E4301 if
-    its sums may not fit, E4303 if a scale cannot be proved."""
+    """A convolution on the array, or on the depthwise unit if that takes fewer cycles, or if the array has no room
+    for its weights; `UnsupportedError` E4301 if its sums may not fit, E4303 if a scale cannot be proved."""
     graph, config = context.graph, context.config
     x = graph.tensors[op.inputs[0]]
     sums = certify(op, x.zero_point, context.ranges[x.name])
@@ -41,7 +41,10 @@ def lower_conv(op: Conv, context: LoweringContext) -> MakeTasks:
     if not context.use.fewest_cycles_unit:
         return on_depthwise(context.images)
 
-    def cycles(way: Callable[[ConstantMemories], MakeTasks]) -> int:
-        return cycles_alone(way(ConstantMemories(config))(coarsest(g.y, config)), config)
+    def cycles(way: Callable[[ConstantMemories], MakeTasks]) -> tuple[bool, int]:
+        """Of what has room for its weights first."""
+        images = ConstantMemories(config)
+        taken = cycles_alone(way(images)(coarsest(g.y, config)), config)
+        return len(images.weight_image) > config.weight_depth, taken
 
     return min((on_depthwise, on_array), key=cycles)(context.images)

@@ -171,7 +171,8 @@ def even_blocks(blocks: Span, y: Tensor, config: HwConfig) -> list[tuple[Span, i
 def _step(
     part: OutputTile, w: Window, x: Tensor, other: Tensor | None, y: Tensor, rows: Span, blocks: Span, groups: int
 ) -> VectorStep:
-    cols = part.cols
+    cols, reads = part.cols, window_region(x, blocks, w, rows, part.cols)
+    w, x = folded(w, x)
     ih0, iw0 = rows[0] * w.strides[0] - w.pads[0], cols[0] * w.strides[1] - w.pads[1]
     in_plane, out_plane = x.height * x.width, y.height * y.width
     out_at = blocks[0] * out_plane + rows[0] * y.width + cols[0]
@@ -210,4 +211,21 @@ def _step(
         groups=groups,
         **b_fields,
     )
-    return VectorStep(vector, window_region(x, blocks, w, rows, cols), b, WordRegion(y.name, blocks, rows, cols))
+    return VectorStep(vector, reads, b, WordRegion(y.name, blocks, rows, cols))
+
+
+MOST_ROWS, MOST_COLS = ((1 << spec.bits) - 1 for spec in Vector.specs() if spec.name in ("kh_n", "kw_n"))
+"""Of a window."""
+
+
+def folded(window: Window, x: Tensor) -> tuple[Window, Tensor]:
+    """A window over the whole of an operand that is larger than its fields hold as one of other rows and columns that
+    they do: pixels lie one behind the other. As it is where there is none, or no need."""
+    rows, cols = window.kernel
+    if (rows, cols) != x.shape[2:] or any(window.pads) or (rows <= MOST_ROWS and cols <= MOST_COLS):
+        return window, x
+    for height in range(1, MOST_ROWS + 1):
+        if rows * cols % height == 0 and rows * cols // height <= MOST_COLS:
+            size = height, rows * cols // height
+            return Window(size), dataclasses.replace(x, shape=(1, x.channels, *size))
+    return window, x

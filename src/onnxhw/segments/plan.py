@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from ..config import WINDOW, HwConfig
 from ..ir.boxes import Box
 from ..ir.graph import Graph, Op
@@ -96,26 +98,58 @@ def packed_words(x: Tensor, op: Op, config: HwConfig) -> int | None:
     return -(-x.channels * (x.height + top + bottom) * (x.width + left + right) // config.word)
 
 
-def on_depthwise_unit(op: Op, x: Tensor, config: HwConfig) -> bool:
-    """Whether the depthwise unit has the window and the line buffer for a convolution of this operand."""
-    _, left, _, right = op.window.pads
-    small = max(op.window.kernel) <= WINDOW and op.window.dilations == (1, 1)
-    return op.channelwise and small and x.width + left + right <= config.depthwise
+def depthwise_cycles(op: Op, x: Tensor, config: HwConfig) -> int | None:
+    """Cycles in which the depthwise unit reads a convolution's operand, once for each window of 3 x 3 that its kernel
+    takes; None if the unit cannot do it, or the array takes fewer."""
+    window, (down, across) = op.window, pieces(op)
+    dense = all(step == 1 or size == 1 for step, size in zip(window.dilations, window.kernel, strict=True))
+    if not config.depthwise or not op.channelwise or len(op.weight) != x.channels or not dense:
+        return None
+    largest = 128 * int(np.abs(op.weight.astype(np.int64)).sum(axis=(1, 2, 3)).max()) if down * across > 1 else 0
+    if largest >= 1 << config.sum_bits - 1:
+        return None
+    height, width = (
+        (size - 1) * stride + WINDOW
+        for size, stride in zip(window.size((x.height, x.width)), window.strides, strict=True)
+    )
+    found = -(-x.channels // config.depthwise_lanes) * down * across * height * width
+    return found if found <= array_cycles(op, x, config) or not _fits_array(op, config) else None
+
+
+def array_cycles(op: Op, x: Tensor, config: HwConfig) -> int:
+    """Cycles in which the array has products of a convolution."""
+    height, width = op.window.size((x.height, x.width))
+    return _array_words(op, config) // config.tile_words * height * width
+
+
+def pieces(op: Op) -> tuple[int, int]:
+    """Windows of 3 x 3, side by side, that a kernel takes, down and across."""
+    down, across = op.window.kernel
+    return -(-down // WINDOW), -(-across // WINDOW)
 
 
 def weight_words(op: Op, x: Tensor, config: HwConfig) -> int:
     """Weight words of an operation on this operand in whole tiles, as if none were alike."""
     if not op.weight.size:
         return 0
+    if depthwise_cycles(op, x, config) is not None:
+        return -(-len(op.weight) // config.depthwise_lanes) * prod(pieces(op)) * config.depthwise_words
+    return _array_words(op, config)
+
+
+def _array_words(op: Op, config: HwConfig) -> int:
+    """Those on the array."""
     outputs, depth = int(op.weight.shape[0]), int(op.weight.shape[1])
-    if on_depthwise_unit(op, x, config):
-        return -(-outputs // config.depthwise_lanes) * config.depthwise_words
     columns = -(-outputs // config.used_cols)
     if op.channelwise:
         return columns * op.taps * config.tile_words
     packed = 4 * depth <= config.word
     rows = -(-depth * op.taps // config.rows) + op.window.kernel[0] if packed else -(-depth // config.rows) * op.taps
     return columns * rows * config.tile_words
+
+
+def _fits_array(op: Op, config: HwConfig) -> bool:
+    return _array_words(op, config) <= config.weight_depth
 
 
 def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> int:

@@ -22,11 +22,11 @@ from .plan import (
     Plan,
     Segment,
     act_words,
-    on_depthwise_unit,
+    array_cycles,
+    depthwise_cycles,
     peak_words,
     ports_of,
     region_words,
-    weight_words,
     weights_of,
 )
 from .regions import fits_words
@@ -268,12 +268,10 @@ def _run(graph: Graph, config: HwConfig) -> int:
             vector += 0 if op.joins else drained * max(1, op.taps)
             continue
         vector += drained
-        if on_depthwise_unit(op, x, config):
-            top, left, bottom, right = op.window.pads
-            words = -(-x.channels // config.depthwise_lanes)
-            depthwise += words * (x.height + top + bottom) * (x.width + left + right)
+        if (cycles := depthwise_cycles(op, x, config)) is not None:
+            depthwise += cycles
         else:
-            array += weight_words(op, x, config) // config.tile_words * y.height * y.width
+            array += array_cycles(op, x, config)
     return max(array, depthwise, vector)
 
 

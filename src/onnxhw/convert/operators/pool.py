@@ -9,6 +9,7 @@ from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import materialise
+from .function_mean import mean_of_function
 from .operands import on_grid, plain, ratios, real
 from .window import Window, window
 
@@ -52,6 +53,11 @@ def maximum(
 def average_pool(context: Context, node: Node) -> Value:
     """AveragePool and GlobalAveragePool."""
     found = node.attributes
+    value = context.required(node, 0)
+    if isinstance(value, QuantizedView) and len(value.functions) > 1:
+        mean = mean_of_function(context, value, _window(node, value.shape), node.label)
+        if mean is not None:
+            return mean
     x = plain(context, node, 0)
     tensor = materialise(context, x)
     made, count_pad = _window(node, x.shape), bool(found.get("count_include_pad", 0))

@@ -21,6 +21,7 @@ from ..context import Context, Handlers
 from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import arrange, materialise
 from .elementwise import greatest
+from .function_mean import mean_of_function
 from .operands import complement, on_grid, plain, ratios, real
 from .pool import average, maximum
 from .window import Window
@@ -55,6 +56,11 @@ def reduce(context: Context, node: Node) -> Value:
         else:
             held = value if isinstance(value, QuantizedView) and value.integer else real(value)
             found = maximum(context, _turned(held, turn), window, node.output[0], name)
+    elif (
+        node.op_type == "ReduceMean" and not channels and turn == tuple(range(len(shape)))
+        and (mean := mean_of_function(context, value, window, name)) is not None
+    ):  # fmt: skip
+        found = mean
     else:
         tensor = materialise(context, _turned(plain(context, node, 0), turn))
         if node.op_type == "ReduceMean" and not channels:

@@ -1,4 +1,5 @@
-"""Resize and Upsample to the nearest pixel: which row and column each row and column of the result takes."""
+"""Resize and Upsample: to the nearest pixel, by which row and column each row and column of the result takes; linear
+(`linear_resize`)."""
 
 from math import prod
 from typing import Any
@@ -9,17 +10,20 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Array, Ints, Value
+from ..values import Array, AxisMoves, Ints, QuantizedView, Value, form
+from .arrange import MovementBuilder
+from .linear_resize import linear_resize
 from .movement import LARGEST, moved
 
 EXACT = "use integer scales, or coordinate_transformation_mode asymmetric"
 
 
 def resize(context: Context, node: Node) -> Value:
-    """Resize, and Upsample, which it was before operator set 10, mode nearest."""
+    """Resize, and Upsample, which it was before operator set 10."""
     found = node.attributes
-    if found.get("mode", "nearest") != "nearest":
-        raise BlockedError(f"mode {found['mode']} computes new values", "only mode nearest moves them")
+    mode = found.get("mode", "nearest")
+    if mode not in ("nearest", "linear", "bilinear"):
+        raise BlockedError(f"mode {mode} computes new values", "modes nearest and linear are performed")
     value = context.required(node, 0)
     shape: Shape = value.shape or ()
     if found.get("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -33,9 +37,7 @@ def resize(context: Context, node: Node) -> Value:
     lined = all(values is None or values.ndim == 1 for values in (scales, sizes))
     if not lined or len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
         raise BlockedError("its scales or sizes do not fit its axes")
-    if prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
-        raise BlockedError(f"its result is not known to have at most {LARGEST} elements")
-    maps = [np.arange(size) for size in shape]
+    scaled = dict[int, tuple[int, np.float32]]()
     for number, axis in enumerate(axes):
         size = shape[axis]
         if listed:
@@ -44,11 +46,57 @@ def resize(context: Context, node: Node) -> Value:
         else:
             wanted = int(given[number])
             scale = np.float32(wanted / size)
-        if wanted != context.shapes[node.output[0]][axis] or not np.isfinite(scale):
+        if wanted != context.shapes.get(node.output[0], shape)[axis] or not np.isfinite(scale):
             raise BlockedError(f"its result has {wanted} elements on axis {axis}, onnx infers another number")
-        maps[axis] = _nearest(size, wanted, scale, found, recent)
+        scaled[axis % len(shape)] = wanted, scale
+    if mode != "nearest":
+        return _linear(context, node, value, scaled, recent)
+    made = context.shapes.get(node.output[0], (LARGEST + 1,))
+    if max(prod(made[2:]), *made) > LARGEST:
+        raise BlockedError(f"its result is not known to have at most {LARGEST} elements in a plane")
+    maps = [np.arange(size) for size in shape]
+    for axis, (wanted, scale) in scaled.items():
+        maps[axis] = _nearest(shape[axis], wanted, scale, found, recent)
+    if (planes := _planes(context, node, value, maps)) is not None:
+        return planes
+    if prod(made) > LARGEST:
+        raise BlockedError(f"its result has more than {LARGEST} elements")
     index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
     return moved(context, value, index, node.output[0], node.label)
+
+
+def _planes(context: Context, node: Node, value: Value, maps: list[Ints]) -> QuantizedView | None:
+    """The rows and columns of a tensor in every channel alike, without a look at its elements; None where the channels
+    move too, or elements of the tensor have moved already."""
+    shape = value.shape or ()
+    if not isinstance(value, QuantizedView) or value.moves.index is not None or len(shape) not in (3, 4):
+        return None
+    tensor = value.tensor
+    alike = all(np.array_equal(chosen, np.arange(size)) for chosen, size in zip(maps[:2], shape, strict=False))
+    if not alike or form(shape) != tensor.shape or not all(len(chosen) for chosen in maps):
+        return None
+    pixel = np.arange(prod(shape[2:])).reshape(shape[2:])[np.ix_(*maps[2:])]
+    pixel = pixel.reshape(-1, pixel.shape[-1])
+    builder = MovementBuilder(context, node.label, (tensor,), 0)
+    made = builder.pixels([tensor], np.zeros_like(pixel), pixel, node.output[0])
+    moves = AxisMoves.of(made.shape, (*shape[:2], *map(len, maps[2:])))
+    return QuantizedView(made, moves, value.functions, value.unsigned)
+
+
+def _linear(
+    context: Context, node: Node, value: Value, scaled: dict[int, tuple[int, np.float32]], recent: bool
+) -> Value:
+    """Mode linear to multiples of the size, of all axes but the first two."""
+    found, shape = node.attributes, value.shape or ()
+    factors = [1] * len(shape)
+    for axis, (wanted, scale) in scaled.items():
+        factors[axis] = wanted // shape[axis]
+        if factors[axis] * shape[axis] != wanted or scale != factors[axis] or not factors[axis]:
+            raise BlockedError(f"mode linear by {scale:g} on axis {axis}", "multiples of the size are performed")
+    if max(factors[:2], default=1) > 1 or found.get("antialias", 0):
+        raise BlockedError("mode linear of batch or channels, or with antialias", "height and width are performed")
+    coordinates = found.get("coordinate_transformation_mode", "half_pixel" if recent else "asymmetric")
+    return linear_resize(context, value, factors[2:], coordinates, node.output[0], node.label)
 
 
 def _nearest(size: int, wanted: int, scale: np.float32, found: dict[str, Any], recent: bool) -> Ints:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...fixed import Ints
-from ..boxes import Box
+from ..boxes import Box, Span
 from ..channels import Mask, agree, constant_planes
 from ..operation import Array8, Interval, Operation, Tensor, hull
 from ..windows import Pads
@@ -107,6 +107,57 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """The steps of a piece in an operand of `width` columns as rows and columns, (rows, columns) each; None where its
+    pixels run on from one row to the next, so that they are told apart by their numbers alone."""
+
+    width: int
+    row: tuple[int, int] | None
+    col: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, piece: Piece, width: int) -> "Steps":
+        """Of a piece: those by which it never leaves the columns."""
+        left = piece.start % width
+        for row in _divided(piece.row, width):
+            for col in _divided(piece.col, width):
+                ends = [left + (piece.rows - 1) * i * row[1] + (piece.cols - 1) * j * col[1]
+                        for i in (0, 1) for j in (0, 1)]  # fmt: skip
+                if min(ends) >= 0 and max(ends) < width:
+                    return cls(width, row, col)
+        return cls(width, None, None)
+
+    def spans(self, piece: Piece) -> tuple[Span, Span]:
+        """Rows and columns of the operand that have the piece's pixels; all columns where pixels run on."""
+        top, left = divmod(piece.start, self.width)
+        if self.row is None or self.col is None:
+            steps = (0, (piece.rows - 1) * piece.row), (0, (piece.cols - 1) * piece.col)
+            ends = [piece.start + i + j for i in steps[0] for j in steps[1]]
+            return (min(ends) // self.width, max(ends) // self.width + 1), (0, self.width)
+        found = []
+        for first, row, col in zip((top, left), self.row, self.col, strict=True):
+            down, across = (piece.rows - 1) * row, (piece.cols - 1) * col
+            found.append((first + min(0, down) + min(0, across), first + max(0, down) + max(0, across) + 1))
+        return found[0], found[1]
+
+    def within(self, piece: Piece, box: Box) -> Piece:
+        """The piece of the operand's pixels in a box alone."""
+        top, left = divmod(piece.start, self.width)
+        width = box.shape[3]
+        start = (top - box.rows[0]) * width + left - box.cols[0]
+        if self.row is None or self.col is None:
+            return replace(piece, start=start)
+        row, col = (step[0] * width + step[1] for step in (self.row, self.col))
+        return replace(piece, start=start, row=row, col=col)
+
+
+def _divided(step: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """A step between numbers of pixels as rows and columns to the right, or as one row more and columns to the left."""
+    rows, cols = divmod(step, width)
+    return (rows, cols), (rows + 1, cols - width)
+
+
+@dataclass(frozen=True)
 class Copy(Movement):
     """Pixels of the inputs, with all their channels, in a new arrangement: what slices, joins, repeats or turns planes.
 
@@ -149,14 +200,49 @@ class Copy(Movement):
 
     @property
     def crops(self) -> tuple[bool, bool, bool]:
-        return True, False, False
+        return True, True, True
 
     def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
-        return [Box(box.channels, (0, x.height), (0, x.width)) for x in inputs]
+        """Of each operand the pixels of all pieces in the box; of the first operand one pixel if there is no piece."""
+        pieces = self._within(box)
+        if not pieces:
+            empty = [Box(box.channels, (0, 0), (0, 0)) for _ in inputs[1:]]
+            return [Box(box.channels, (0, 1), (0, 1)), *empty]
+        found = [Box(box.channels, (0, 0), (0, 0)) for _ in inputs]
+        for piece in pieces:
+            rows, cols = Steps.of(piece, inputs[piece.source].width).spans(piece)
+            found[piece.source] = found[piece.source].hull(Box(box.channels, rows, cols))
+        return found
 
-    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
-        """None unless the box has all rows and columns."""
-        return self if box.shape[2:] == y.shape[2:] else None
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self":
+        """The pieces in the box, of what is needed of their operands."""
+        needed = self.needed(box, inputs, y)
+        given = [n for n, mine in enumerate(needed) if mine.size]
+        pieces = tuple(
+            replace(
+                Steps.of(piece, inputs[piece.source].width).within(piece, needed[piece.source]),
+                source=given.index(piece.source), y=piece.y - box.rows[0], x=piece.x - box.cols[0],
+            )
+            for piece in self._within(box)
+        )  # fmt: skip
+        return replace(self, inputs=tuple(self.inputs[n] for n in given), pieces=pieces)
+
+    def _within(self, box: Box) -> list[Piece]:
+        """Of each piece what it writes into a box of the result."""
+        found = []
+        for piece in self.pieces:
+            (first, bottom), (left, right) = (
+                (max(0, -(-(low - at) // step)), min(count, -(-(high - at) // step)))
+                for (low, high), at, step, count in (
+                    (box.rows, piece.y, piece.dy, piece.rows), (box.cols, piece.x, piece.dx, piece.cols)
+                )
+            )  # fmt: skip
+            if first < bottom and left < right:
+                found.append(replace(
+                    piece, start=piece.start + first * piece.row + left * piece.col, rows=bottom - first,
+                    cols=right - left, y=piece.y + first * piece.dy, x=piece.x + left * piece.dx,
+                ))  # fmt: skip
+        return found
 
     def padding(self, inputs: list[Tensor], y: Tensor) -> Pads | None:
         if len(inputs) != 1 or len(self.pieces) != 1:

@@ -1,0 +1,34 @@
+"""Networks of today's kinds as float ONNX models with random weights, by name, at their papers' sizes; `quantized`
+makes them what onnxruntime's quantizer writes (docs/segments.md)."""
+
+from collections.abc import Callable
+from functools import partial
+
+import onnx
+
+from .classifiers import efficientnet_lite0, mobilenetv3_small, resnet50, squeezenet
+from .detectors import yolov5n, yolov8n
+from .quantized import FORMS, quantized
+from .sequences import keywords, tcn
+from .unet import unet
+
+__all__ = ["FORMS", "FULL", "SMALL", "quantized"]
+
+FULL: dict[str, Callable[[], onnx.ModelProto]] = {
+    "mobilenetv3": mobilenetv3_small, "efficientnet-lite0": efficientnet_lite0, "squeezenet": squeezenet,
+    "resnet50": resnet50, "yolov5n": yolov5n, "yolov8n": yolov8n, "unet": partial(unet, 224, 2.0),
+    "unet-bilinear": partial(unet, 224, 2.0, "linear"), "tcn": partial(tcn, 4096, 2.0),
+    "keywords": partial(keywords, 16000, 2.0),
+}  # fmt: skip
+"""At 224 pixels, YOLO's at 320, full width; the U-Nets have 32 to 256 channels."""
+SMALL: dict[str, Callable[[], onnx.ModelProto]] = {
+    "mobilenetv3": partial(mobilenetv3_small, 96, 0.5, 10),
+    "mobilenetv3-mul": partial(mobilenetv3_small, 96, 0.5, 10, "HardSigmoid*x"),
+    "mobilenetv3-clip": partial(mobilenetv3_small, 96, 0.5, 10, "clip(x+3)/6*x"),
+    "efficientnet-lite0": partial(efficientnet_lite0, 96, 0.5, 10), "squeezenet": partial(squeezenet, 96, 0.5, 100),
+    "resnet50": partial(resnet50, 96, 0.25, 10), "yolov5n": partial(yolov5n, 96, 0.5),
+    "yolov8n": partial(yolov8n, 96, 0.5), "unet": partial(unet, 96, 0.5),
+    "unet-bilinear": partial(unet, 96, 0.5, "linear"), "unet-nearest": partial(unet, 96, 0.5, "nearest"),
+    "tcn": tcn, "keywords": keywords,
+}  # fmt: skip
+"""The same, reduced, but for most too large for the ULX3S-85F's chip alone."""
