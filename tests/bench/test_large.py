@@ -36,7 +36,7 @@ def test_the_autoencoder_is_one_program_and_equal() -> None:
     graph = large.graph_of("ad")
     record, plan, program, _ = large.measure("ad", graph, preset("ulx3s-85f+sdram"))
     assert large.different(graph, plan, program, 1) == 0
-    assert record["moved_bytes"] >= record["macs"]  # every weight once
+    assert record["moved_bytes"] + record["resident_bytes"] >= record["macs"]  # every weight once, or it is there
     assert record["segments"] == len(plan.segments)
     assert record["cycles"] == program.cycles > record["moved_bytes"] / 2
     assert record["cycles"] > record["moving"] > record["moved_bytes"] / 2

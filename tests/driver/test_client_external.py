@@ -45,7 +45,8 @@ def test_results_cycles_latency_and_counters_of_a_batch(device):
     """Those of the emulator that runs the program from its lists of instructions, not from memories."""
     client, one = connect(device), program()
     moved = {Space(each.space) for each in one.code[Unit.MOVE]}
-    assert {Space.WEIGHT, Space.PARAM, Space.ACT, Space.ARRAY_UCODE, Space.VECTOR_UCODE, Space.LOAD_UCODE} <= moved
+    assert {Space.WEIGHT, Space.ACT, Space.ARRAY_UCODE, Space.VECTOR_UCODE, Space.LOAD_UCODE} <= moved
+    assert len(one.params)  # they stay on chip, and come with the program
     client.load(one)
     emulator = Emulator(one)
     for seed, result in enumerate(client.run_all([sample(seed) for seed in range(3)])):

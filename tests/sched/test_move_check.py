@@ -26,11 +26,13 @@ TIGHT = replace(
 """Rings that most segments fill a good part of."""
 MANY = replace(TIGHT, name="many", load_ucode=512, array_ucode=1024, vector_ucode=2048, move_ucode=2048)
 """The same with all its microcode on chip."""
+FEW = replace(MANY, name="few", param_depth=16)
+"""Most parameters come in each run, and two rows stay."""
 
 
 @cache
 def linked(name: str) -> DeviceProgram:
-    graph, config = inverted(4, 6), {"tight": TIGHT, "many": MANY}[name]
+    graph, config = inverted(4, 6), {"tight": TIGHT, "many": MANY, "few": FEW}[name]
     return link(graph, make_plan(graph, config, PartCycles(config)), config)
 
 
@@ -146,7 +148,7 @@ def test_a_move_waits_for_who_uses_what_it_overwrites() -> None:
 
 @pytest.mark.parametrize("space", [Space.WEIGHT, Space.PARAM])
 def test_a_word_of_constants_is_read_whole(space: Space) -> None:
-    program = linked("many")
+    program = linked("few")
     at, move = first(program, lambda i: i.space == space and i.word_n > 4)
     refused(broken(program, Unit.MOVE, at, chip=move.chip + 1), "E1206", "nothing has brought|different places")
 
@@ -222,3 +224,10 @@ def test_what_the_host_loads_stays_for_the_next_run() -> None:
     with pytest.raises(InternalError) as caught:
         check(early)
     assert caught.value.code in ("E1206", "E1207")
+
+
+def test_no_move_writes_over_constants_that_stay() -> None:
+    program = linked("few")
+    assert len(program.params)
+    last = max(n for n, i in enumerate(program.code[Unit.MOVE]) if isinstance(i, Move) and i.space == Space.PARAM)
+    refused(broken(program, Unit.MOVE, last, chip=0), "E1207", "over word 0, which the next run reads")

@@ -5,7 +5,7 @@ from small_networks import SMALL
 
 from onnxhw.isa.instructions import Array, Vector, VectorOp
 from onnxhw.isa.units import Unit
-from onnxhw.segments.hazards import ActivationUse, SegmentUse
+from onnxhw.segments.hazards import ActivationUse, MovedWords, SegmentUse
 
 DEPTH = SMALL.act_depth
 CODE = {
@@ -50,3 +50,22 @@ def test_a_later_segment_leaves_what_it_does_not_touch() -> None:
     use.add(SegmentUse({Unit.ARRAY: [Array(act_base=4, in_w=1)]}, SMALL), dict.fromkeys(Unit, 20))
     assert use.before_load(words(3))[Unit.ARRAY] == 1
     assert use.before_load(words(4))[Unit.ARRAY] == 21
+
+
+def test_instructions_wait_for_moves_of_what_they_touch_or_whose_bank_they_need() -> None:
+    use = SegmentUse(CODE, SMALL)
+    first, second = use.footprints[Unit.ARRAY]
+    summed, drained = use.footprints[Unit.VECTOR]
+    load = MovedWords(words(3), True, SMALL)
+    assert load.before(first)
+    assert not load.before(second)
+    assert not load.before(summed)  # it reads another word of the bank, which takes a write beside that
+    beside = MovedWords(words(2 * DEPTH + 9), True, SMALL)
+    assert beside.before(summed)
+    assert beside.before(drained)  # each writes into the bank
+    store = MovedWords(words(10), False, SMALL)
+    assert store.before(first)
+    assert store.before(summed)  # each reads the bank
+    assert not store.before(drained)
+    assert MovedWords(words(2 * DEPTH + 5), False, SMALL).before(drained)  # it would write over what is stored
+    assert not MovedWords(words(2 * DEPTH + 6), False, SMALL).before(drained)

@@ -11,7 +11,7 @@ from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Space
 from onnxhw.isa.microcode import length
 from onnxhw.isa.units import Unit
-from onnxhw.segments.linked_code import LinkedCode
+from onnxhw.segments.linked_code import LinkedCode, LinkedMove
 from onnxhw.segments.regions import ExternalMap, linear
 
 (STRIDED,) = linear(0, 0, 4)
@@ -37,23 +37,24 @@ def test_segments_wait_for_all_that_came_before() -> None:
 
 def test_who_waits_for_a_move_waits_for_its_number_and_so_do_those_behind() -> None:
     code = code_of()
-    moves = [code.move(FIELDS, {Unit.ARRAY: 0}) for _ in range(3)]
+    moves = [LinkedMove(FIELDS, {Unit.ARRAY: 0}) for _ in range(3)]
     first, second = code.segment({Unit.VECTOR: [ExternalVector()] * 2})[Unit.VECTOR]
-    second.after(moves[1])
-    second.after(moves[0])
-    second.after(None)
-    assert first.move is None
-    assert [i.after_move for i in code.finish()[Unit.VECTOR]] == [0, 2]  # type: ignore[attr-defined]
+    second.moves += [moves[1], moves[0]]
+    for move in (moves[2], moves[0], moves[1]):
+        code.put(move)
+    assert first.move == 0
+    assert [i.after_move for i in code.finish()[Unit.VECTOR]] == [0, 3]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("segments", [2, 9])
 def test_microcode_beyond_the_ring_is_brought_before_it_is_fetched(segments: int) -> None:
     code = code_of(vector_ucode=128)
     for number in range(segments):
-        code.open_microcode()
         mine = [ExternalVector(o_base=index, zy=number) for index in range(20)]
-        code.microcode(Unit.VECTOR, len(mine))
         code.segment({Unit.VECTOR: mine})
+        for move in code.microcode(Unit.VECTOR, len(mine)):
+            code.put(move)
+    free = code.free_for(Unit.VECTOR)
     made = code.finish()
     words = [each.end for each in fetched(made[Unit.VECTOR])]
     moves = [i for i in made[Unit.MOVE] if isinstance(i, Move)]
@@ -62,6 +63,9 @@ def test_microcode_beyond_the_ring_is_brought_before_it_is_fetched(segments: int
         brought = made[Unit.VECTOR][number - 1].after_move if number else 0  # type: ignore[attr-defined]
         for one in moves[:brought]:
             assert one.waits[list(Unit).index(Unit.VECTOR)] < number  # else nothing would go on
+    # What is told before is no sooner than what it turns out to be for the last piece.
+    if moves:
+        assert moves[-2].waits[list(Unit).index(Unit.VECTOR)] <= free[-1]
     if moves:
         total = sum(one.word_n for one in moves[:-1])
         assert total == words[-1] - 128
@@ -72,7 +76,7 @@ def test_microcode_beyond_the_ring_is_brought_before_it_is_fetched(segments: int
 def test_moves_bring_their_own_microcode() -> None:
     code = code_of(move_ucode=512)
     for number in range(400):
-        code.move({**FIELDS, "chip": number % 50, "external": 3 * number}, {Unit.VECTOR: 0})
+        code.put(LinkedMove({**FIELDS, "chip": number % 50, "external": 3 * number}, {Unit.VECTOR: 0}))
     moves = [i for i in code.finish()[Unit.MOVE] if isinstance(i, Move)]
     own = [number for number, one in enumerate(moves) if one.space == Space.MOVE_UCODE]
     ends = [each.end for each in fetched(moves)]
@@ -87,9 +91,9 @@ def test_moves_bring_their_own_microcode() -> None:
 def test_a_ring_that_is_too_small_is_told() -> None:
     code = code_of(vector_ucode=64)
     for number in range(3):
-        code.open_microcode()
         mine = [ExternalVector(o_base=index, a_base=7 * index, zy=number) for index in range(30)]
-        code.microcode(Unit.VECTOR, len(mine))
         code.segment({Unit.VECTOR: mine})
+        for move in code.microcode(Unit.VECTOR, len(mine)):
+            code.put(move)
     with pytest.raises(DoesNotFitError, match="vector microcode of"):
         code.finish()

@@ -31,6 +31,27 @@ def test_fixed_inputs_and_reserved_words_stay_as_they_are() -> None:
     assert not use.written[20:29].any()  # the input is kept
 
 
+def test_inputs_keep_away_from_busy_words_and_tensors_lie_in_their_ranges() -> None:
+    graph = chain()
+    (name,) = (port.tensor for port in graph.inputs)
+    made = [tensor for tensor in graph.tensors if tensor != name]
+    half = SMALL.act_words // 2
+    occupied = Occupied(busy=((0, 50), (59, 5)), ranges=dict.fromkeys(made, (half, SMALL.act_words)))
+    part = PartSchedules(SMALL)(graph, occupied, frozenset())
+    words = {tensor: set(place.addresses(SMALL.word).ravel().tolist()) for tensor, place in part.places.items()}
+    assert words[name] == set(range(50, 59))  # the first gap that is large enough
+    assert min(min(words[tensor]) for tensor in made) >= half
+    use = SegmentUse(part.candidate.code, SMALL)
+    assert not use.written[:half].any()
+
+
+def test_a_range_that_is_too_small_is_told() -> None:
+    graph = chain()
+    occupied = Occupied(ranges=dict.fromkeys(graph.tensors, (0, 8)))
+    with pytest.raises(DoesNotFitError):
+        PartSchedules(SMALL)(graph, occupied, frozenset())
+
+
 def test_one_of_the_kind_has_its_own_constants_and_the_same_code() -> None:
     graph, schedules = chain(), PartSchedules(SMALL)
     one = schedules(graph, Occupied(), frozenset())

@@ -11,11 +11,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.model import DeviceProgram
-from ..segments import PartCycles, Plan, estimate_cycles, link, make_plan
-
-APART = 0.5
-"""Share of the cycles that transfers and runs could go on side by side, as the estimate takes them to, in which they do
-not, because what is loaded next finds no bank that the running segment leaves alone (docs/segments.md, "Forecast")."""
+from ..segments import PartCycles, Plan, estimate_with_residents, link, make_plan
 
 TABLE_BYTES = 4 * 256
 """Of external memory for a table: a 32-bit word for each entry."""
@@ -57,11 +53,10 @@ class SegmentedGraphs:
     def forecast(self, graph: Graph) -> Forecast:
         """What it will take, without its program; errors as of `program`."""
         plan = self._plan(graph)
-        found = estimate_cycles(plan, self.config, self._cycles)
-        apart, tables = found.run + found.memory - found.cycles, TABLE_BYTES * _tables(plan)
+        found = estimate_with_residents(plan, self.config, self._cycles)
+        tables = TABLE_BYTES * _tables(plan, self.config)
         moved = found.weight_bytes + found.activation_bytes + tables
-        cycles = found.cycles + round(APART * apart + tables / found.peak)
-        return Forecast(cycles, len(plan.segments), plan.external_bytes, moved)
+        return Forecast(found.cycles + round(tables / found.peak), len(plan.segments), plan.external_bytes, moved)
 
     def _plan(self, graph: Graph) -> Plan:
         key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
@@ -77,13 +72,14 @@ class SegmentedGraphs:
         return found
 
 
-def _tables(plan: Plan) -> int:
-    """Tables that segments bring, about: those of functions of single elements that the segment before has not."""
-    found, before = 0, set[str]()
+def _tables(plan: Plan, config: HwConfig) -> int:
+    """Tables that segments bring, about: those of functions of single elements that the segment before has not; none if
+    all stay on chip."""
+    found, before, known = 0, set[str](), set[str]()
     for segment in plan.segments:
         ops = {op.name for op in segment.graph.ops if op.elementwise and len(set(op.inputs)) == 1}
-        found, before = found + len(ops - before), ops
-    return found
+        found, before, known = found + len(ops - before), ops, known | ops
+    return found if len(known) > config.tables else 0
 
 
 def require_mapped(graph: Graph, config: HwConfig) -> None:

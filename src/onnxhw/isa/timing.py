@@ -316,7 +316,8 @@ class _Run:
         return moved
 
     def step(self, unit: Unit) -> bool:
-        """Advance the unit by one tile or one instruction; False if it must wait for another unit."""
+        """Advance the unit by one instruction, or as many of its tiles as is known; False if it must wait for another
+        unit at once."""
         if len(self.spans[unit]) == len(self.program[unit]):
             return False
         instruction = self.program[unit][len(self.spans[unit])]
@@ -341,38 +342,38 @@ class _Run:
 
     def _load(self, instruction: Load) -> bool:
         steps, mine = load_steps(instruction, self.config), self.tiles[instruction.depthwise]
-        start = max(self.part[Unit.LOAD][3] + 1, self.load_end)
-        before = len(mine.loaded)
-        if before:
-            if before > len(mine.start):
-                return False
-            start = max(start, mine.start[before - 1] + mine.free)
-        mine.loaded.append(start)
-        self.load_start.append(start)
-        self.load_end = start + steps
-        self.part[Unit.LOAD][4] += 1
-        if self.part[Unit.LOAD][4] == tiles(instruction):
-            self._finish(Unit.LOAD, start + steps - 1, start + steps)
-        return True
+        part = self.part[Unit.LOAD]
+        left = tiles(instruction) - part[4]
+        for moved in range(left):
+            start = max(part[3] + 1, self.load_end)
+            before = len(mine.loaded)
+            if before:
+                if before > len(mine.start):
+                    part[4] += moved
+                    return moved > 0
+                start = max(start, mine.start[before - 1] + mine.free)
+            mine.loaded.append(start)
+            self.load_start.append(start)
+            self.load_end = start + steps
+        return self._finish(Unit.LOAD, self.load_end - 1, self.load_end)
 
     def _tile(self, unit: Unit, instruction: Array | Depthwise) -> bool:
-        mine, part = self.tiles[unit == Unit.DEPTHWISE], self.part[unit]
-        n = len(mine.start)
-        free = max(part[3] + START, mine.end)
-        start = free
-        if not self.weightless:
-            if n >= len(mine.loaded):
-                return False
-            start = max(free, mine.loaded[n] + mine.ready)
-        part[5] += start - free
-        mine.start.append(start)
-        part[4] += 1
-        last = part[4] == tiles(instruction)
-        mine.end = start + tile_distance(instruction, last)
-        if last:
-            end = start + pixels(instruction) - 1
-            self._finish(unit, end, end + mine.latency)
-        return True
+        mine, part, count = self.tiles[unit == Unit.DEPTHWISE], self.part[unit], tiles(instruction)
+        distance, first = tile_distance(instruction, False), part[4]
+        for n in range(first, count):
+            start = free = max(part[3] + START, mine.end)
+            if not self.weightless:
+                loaded = len(mine.start) >= len(mine.loaded) and self.advance(Unit.LOAD)
+                if len(mine.start) >= len(mine.loaded):
+                    part[4] = n
+                    return n > first or loaded
+                start = max(free, mine.loaded[len(mine.start)] + mine.ready)
+            part[5] += start - free
+            mine.start.append(start)
+            mine.end = start + distance
+        mine.end = mine.start[-1] + tile_distance(instruction, True)
+        end = mine.start[-1] + pixels(instruction) - 1
+        return self._finish(unit, end, end + mine.latency)
 
     def _vector(self, instruction: Vector) -> bool:
         end = self.part[Unit.VECTOR][3] + START - 1 + vector_cycles(instruction, self.config)

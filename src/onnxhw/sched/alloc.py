@@ -42,6 +42,8 @@ class BankConstraint:
 
 Spans = npt.NDArray[np.int64]
 """Rows of words that are read side by side: first and last word in one buffer, first and last in another."""
+Bases = npt.NDArray[np.int64]
+"""First words of a buffer that may be tried."""
 
 
 @dataclass(frozen=True)
@@ -229,26 +231,30 @@ def _place(
     for bank in range(config.act_banks):
         starts |= {bank * depth, (bank + 1) * depth - size}
 
-    def free(base: int, other: str) -> bool:
-        if overlap and other in needs.live:
-            return may_overlap(needs.live[buffer], base, needs.live[other], taken[other])
-        return taken[other] + needs.size[other] <= base or base + size <= taken[other]
-
+    sharing = [other for other in taken if overlap and other in needs.live]
+    apart = [(base, base + needs.size[other]) for other, base in taken.items() if other not in sharing]
     low, high = needs.ranges.get(buffer, (0, config.act_words))
     end = min(high, needs.within.get(buffer, config.act_words))
-    able = [base for base in sorted(starts) if low <= base <= end - size]
+    able = _free(np.array(sorted(base for base in starts if low <= base <= end - size), np.int64), size, apart)
     if preferences:
-        costs = _costs(needs.preferences.get(buffer, {}), placed, np.array(able, np.int64), depth)
-        able = [able[index] for index in np.argsort(costs, kind="stable")]
-    for base in able:
+        able = able[np.argsort(_costs(needs.preferences.get(buffer, {}), placed, able, depth), kind="stable")]
+    for base in able.tolist():
         if any(_meets(one, {**placed, buffer: base}, config) for one in needs.constraints.get(buffer, ())):
             continue
-        if all(free(base, other) for other in taken):
-            return base
+        if all(may_overlap(needs.live[buffer], base, needs.live[other], taken[other]) for other in sharing):
+            return int(base)
     return None
 
 
-def _costs(preferences: Mapping[str, Spans], placed: dict[str, int], bases: Spans, depth: int) -> Spans:
+def _free(bases: Bases, size: int, taken: Sequence[tuple[int, int]]) -> Bases:
+    """Of ordered bases of so many words those that touch none of the words that are taken: first and end of each."""
+    free = np.ones(len(bases), bool)
+    for first, end in taken:
+        free[np.searchsorted(bases, first - size, "right") : np.searchsorted(bases, end)] = False
+    return bases[free]
+
+
+def _costs(preferences: Mapping[str, Spans], placed: dict[str, int], bases: Bases, depth: int) -> Spans:
     """Of each base, how many spans lie in a bank with one that is read at the same time."""
     cost = np.zeros(len(bases), np.int64)
     for other, rows in preferences.items():

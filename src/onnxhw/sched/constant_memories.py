@@ -67,6 +67,11 @@ class ConstantMemories:
         return len(self._tables) - 1
 
     @property
+    def weight_pieces(self) -> list[npt.NDArray[np.uint8]]:
+        """The parts of the weight image, one behind the other: the tiles of a load lie in one of them."""
+        return list(self._weights)
+
+    @property
     def weight_image(self) -> npt.NDArray[np.uint8]:
         """uint8 ``[words, k * C]``."""
         return np.concatenate(self._weights) if self._weights else np.zeros((0, self.config.weight_word), np.uint8)

@@ -42,6 +42,9 @@ NEAR = 6
 """Operations that are changed for a wait at most: the waiting one and its nearest producers. KWS takes 9,937
 cycles on `ulx3s-85f`, with 3 9,945, with 12 9,929; VWW 20,170, 20,161 and 20,170."""
 
+CodeTimes = Callable[[HwConfig, Code], Timeline]
+"""The times of a program: `timeline`, or what knows them already."""
+
 
 @dataclass
 class ScheduledCandidate:
@@ -91,7 +94,9 @@ def _begun(lowered: LoweredGraph, point: SearchPoint) -> tuple[list[TileTask], N
     return lowered.begun[key]
 
 
-def build(lowered: LoweredGraph, point: SearchPoint, below: int | None = None) -> ScheduledCandidate | None:
+def build(
+    lowered: LoweredGraph, point: SearchPoint, below: int | None = None, times: CodeTimes = timeline
+) -> ScheduledCandidate | None:
     """The program of a search point; None if there is no room for its tensors, or if it cannot take fewer cycles than
     `below`."""
     tasks, needs = _begun(lowered, point)
@@ -106,7 +111,7 @@ def build(lowered: LoweredGraph, point: SearchPoint, below: int | None = None) -
     code = emitter.code(below)
     if code is None:
         return None
-    return ScheduledCandidate(point, code, emitter.places, emitter.owners, timeline(lowered.config, code), tasks)
+    return ScheduledCandidate(point, code, emitter.places, emitter.owners, times(lowered.config, code), tasks)
 
 
 def first(lowered: LoweredGraph) -> ScheduledCandidate:

@@ -7,6 +7,7 @@ from .executor import differences, execute
 from .linker import link, part_name
 from .plan import Buffer, Plan, Region, Segment
 from .planner import NoPartError, make_plan
+from .resident_estimate import estimate_with_residents
 
 __all__ = [
     "Buffer",
@@ -19,6 +20,7 @@ __all__ = [
     "check_plan",
     "differences",
     "estimate_cycles",
+    "estimate_with_residents",
     "execute",
     "kind",
     "link",

@@ -22,6 +22,7 @@ from .plan import PARAM_BYTES, Plan, Region, Segment, Weights, peak_words, regio
 LINEAR, SPILLED = 0.96, 0.90
 """Share of a column per cycle that long linear streams and short rows have: 192 and 180 of 200 MB/s on the ULX3S
 (docs/external-memory.md)."""
+NO_WEIGHTS: Weights = {}
 SWAP = 64
 """Cycles from the end of a segment's run to the start of the next one: an assumption, as there is no sequencer yet."""
 
@@ -79,15 +80,16 @@ class PartCycles:
         return self.known[key]
 
 
-def new_weights(before: Segment | None, segment: Segment, config: HwConfig) -> Weights:
-    """The weights that a segment does not find on chip, in words."""
-    there = weights_of(before, config) if before else {}
+def new_weights(before: Segment | None, segment: Segment, config: HwConfig, resident: Weights = NO_WEIGHTS) -> Weights:
+    """The weights that a segment does not find on chip, in words; `resident` are always there."""
+    there = {**resident, **(weights_of(before, config) if before else {})}
     return {key: words for key, words in weights_of(segment, config).items() if key not in there}
 
 
-def weight_bytes(words: Weights, config: HwConfig) -> int:
-    """Bytes of weights in external memory, parameters included."""
-    return sum(size * config.weight_word + PARAM_BYTES * (high - low) for (_, (low, high)), size in words.items())
+def weight_bytes(words: Weights, config: HwConfig, params: bool = True) -> int:
+    """Bytes of weights in external memory, with their parameters or without."""
+    each = PARAM_BYTES if params else 0
+    return sum(size * config.weight_word + each * (high - low) for (_, (low, high)), size in words.items())
 
 
 @dataclass
@@ -105,24 +107,28 @@ class _Channel:
         return self.free
 
 
-def estimate_cycles(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> PlanEstimate:
-    """The cycles of a plan whose first loads begin with the inference; `cycles`: of a segment's run."""
+def estimate_cycles(
+    plan: Plan, config: HwConfig, cycles: Callable[[Graph], int], resident: Weights = NO_WEIGHTS, params: bool = True
+) -> PlanEstimate:
+    """The cycles of a plan whose first loads begin with the inference; `cycles`: of a segment's run. Weights that are
+    `resident` stay on chip, and parameters unless these `params` come, too."""
     assert config.external is not None
     channel = _Channel(config.external.data_bits / 8)
     pairs = list(zip((None, *plan.segments), plan.segments, strict=False))
-    words = [sum(new_weights(before, segment, config).values()) for before, segment in pairs]
-    sizes = [weight_bytes(new_weights(before, segment, config), config) for before, segment in pairs]
+    new = [new_weights(before, segment, config, resident) for before, segment in pairs]
+    words, sizes = [sum(mine.values()) for mine in new], [weight_bytes(mine, config, params) for mine in new]
+    depth = config.weight_depth - sum(resident.values())
     missing = [float(size) for size in sizes]
     """Bytes of each segment's new weights that are not on chip yet."""
     started = ended = run = moved = used = 0
     pending: tuple[Region, ...] = ()
     for n, (_, segment) in enumerate(pairs):
-        room = float(config.weight_depth - used)
+        room = float(depth - used)
         ready = 0
         for at in range(n, len(pairs)):
             # While the segment before runs: its own weights first, then its early loads, then those of later segments.
-            there = words[at] * (1 - missing[at] / sizes[at]) if sizes[at] else 0.0
-            fits = min(1.0, max(0.0, room - there) / (words[at] - there)) if words[at] > there else 1.0
+            come = words[at] * (1 - missing[at] / sizes[at]) if sizes[at] else 0.0
+            fits = min(1.0, max(0.0, room - come) / (words[at] - come)) if words[at] > come else 1.0
             size = missing[at] * fits
             if at > n:
                 size = min(size, max(0, ended - max(channel.free, started)) * channel.column * LINEAR)
@@ -150,7 +156,9 @@ def estimate_cycles(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]
         started = max(ready, ended)
         ended, run = started + took, run + took
         moved += _bytes(segment.loads) + _bytes(segment.outputs)
-        used, pending = sum(weights_of(segment, config).values()), segment.outputs
+        there = weights_of(segment, config)
+        used = sum(size for key, size in there.items() if key not in resident)
+        pending = segment.outputs
     end = channel.move(ended, _bytes(pending), SPILLED)
     return PlanEstimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)
 

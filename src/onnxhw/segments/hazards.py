@@ -4,6 +4,7 @@ All numbers count completed instructions of a unit from the begin of the run, so
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,31 +19,67 @@ USERS = (Unit.ARRAY, Unit.DEPTHWISE, Unit.VECTOR)
 """Units that read activation memory."""
 
 
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """Words and banks of activation memory that an instruction reads and writes."""
+
+    reads: Words
+    writes: Words
+    read_banks: Words
+    written_banks: Words
+
+
 class SegmentUse:
     """Words and banks of activation memory that the instructions of a segment touch, with their numbers in it, from 1
-    on."""
+    on; `footprints`: of each instruction by itself. `seen`: of vector instructions, by number, words that count as
+    read, though their banks do not."""
 
-    def __init__(self, code: Mapping[Unit, Sequence[Ordered]], config: HwConfig) -> None:
+    def __init__(
+        self, code: Mapping[Unit, Sequence[Ordered]], config: HwConfig, seen: Mapping[int, Words] | None = None
+    ) -> None:
         self.touched = {unit: np.zeros(config.act_words, np.int64) for unit in USERS}
         self.written = np.zeros(config.act_words, np.int64)
         self.read_banks = {unit: np.zeros(config.act_banks, np.int64) for unit in USERS}
         self.written_banks = np.zeros(config.act_banks, np.int64)
-        for unit in USERS:
-            for index, instruction in enumerate(code.get(unit, ())):
-                reads = _reads(instruction, config.word)
-                self.touched[unit][reads] = index + 1
-                self.read_banks[unit][np.unique(reads // config.act_depth)] = index + 1
-                if isinstance(instruction, Vector):
-                    writes = np.unique(footprint.vector_writes(instruction))
-                    self.touched[unit][writes] = self.written[writes] = index + 1
-                    self.written_banks[np.unique(writes // config.act_depth)] = index + 1
+        self.footprints = {unit: [_footprint(each, config) for each in code.get(unit, ())] for unit in USERS}
+        for number, words in (seen or {}).items():
+            one = self.footprints[Unit.VECTOR][number - 1]
+            self.footprints[Unit.VECTOR][number - 1] = replace(one, reads=np.union1d(one.reads, words))
+        for unit, mine in self.footprints.items():
+            for number, one in enumerate(mine, 1):
+                self.touched[unit][one.reads] = number
+                self.read_banks[unit][one.read_banks] = number
+                self.touched[unit][one.writes] = self.written[one.writes] = number
+                self.written_banks[one.written_banks] = number
 
 
-def _reads(instruction: Ordered, word: int) -> Words:
+def _footprint(instruction: Ordered, config: HwConfig) -> Footprint:
+    writes = np.zeros(0, np.int64)
     if isinstance(instruction, (Array, Depthwise)):
-        return footprint.array_reads(instruction, word)
-    assert isinstance(instruction, Vector)
-    return np.union1d(footprint.vector_a(instruction), footprint.vector_b(instruction))
+        reads = footprint.array_reads(instruction, config.word)
+    else:
+        assert isinstance(instruction, Vector)
+        reads = np.union1d(footprint.vector_a(instruction), footprint.vector_b(instruction))
+        writes = np.unique(footprint.vector_writes(instruction))
+    return Footprint(reads, writes, np.unique(reads // config.act_depth), np.unique(writes // config.act_depth))
+
+
+class MovedWords:
+    """Words of activation memory that a move reads or, if it `loads`, writes."""
+
+    def __init__(self, words: Words, loads: bool, config: HwConfig) -> None:
+        self.loads = loads
+        self.words, self.banks = np.zeros(config.act_words, bool), np.zeros(config.act_banks, bool)
+        self.words[words], self.banks[words // config.act_depth] = True, True
+
+    def before(self, one: Footprint) -> bool:
+        """Whether an instruction waits for the move: it touches words that are loaded, or writes over those that are
+        stored; or it would use a bank's only port of a kind in the same cycle."""
+        if self.loads:
+            used = self.banks[one.written_banks].any() or self.words[one.reads].any() or self.words[one.writes].any()
+        else:
+            used = self.banks[one.read_banks].any() or self.words[one.writes].any()
+        return bool(used)
 
 
 class ActivationUse:

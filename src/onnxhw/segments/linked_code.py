@@ -6,7 +6,7 @@ end of the run the rings get their first words back, for the next run.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -41,55 +41,53 @@ class Microcode:
 
 @dataclass(eq=False)
 class LinkedMove:
-    """A move: its fields, and what it waits for. `number`: of moves that are completed with it."""
+    """A move: its fields, and what it waits for. `number`: of moves that are completed with it; 0 before they are in
+    order."""
 
     fields: dict[str, int]
     after: Counts
-    number: int
+    number: int = 0
     microcode: Microcode | None = None
 
 
 @dataclass(eq=False)
 class LinkedInstruction:
     """An instruction; what it waits for from the begin of the run on, of each `Unit` in turn, and of vector
-    instructions that must have read; and the last move that it waits for."""
+    instructions that must have read; and the moves that it waits for."""
 
     instruction: Ordered
     waits: tuple[int, ...]
     reads: int
-    move: LinkedMove | None = None
+    moves: list[LinkedMove] = field(default_factory=list)
 
-    def after(self, move: LinkedMove | None) -> None:
-        """Wait for a move, too."""
-        if move is not None and (self.move is None or self.move.number < move.number):
-            self.move = move
+    @property
+    def move(self) -> int:
+        """How many moves it waits for."""
+        return max((move.number for move in self.moves), default=0)
 
 
 class LinkedCode:
     """Everything that runs, as far as it is known.
 
-    Members: `units`, instructions by unit; `moves`; `least`: what every further move waits for at least.
+    Members: `units`, instructions by unit; `moves`, in order.
     """
 
     def __init__(self, config: HwConfig, external: ExternalMap) -> None:
         self.config, self.external = config, external
         self.units: dict[Unit, list[LinkedInstruction]] = {unit: [] for unit in UNITS}
         self.moves: list[LinkedMove] = []
-        self.least: Counts = {}
         self._brought = 0
         """Words of the moves' microcode that are read from external memory."""
-        self._open: dict[Unit, tuple[LinkedMove, LinkedMove]] = {}
 
     @property
     def counts(self) -> Counts:
         """Instructions of each unit so far."""
         return {unit: len(mine) for unit, mine in self.units.items()}
 
-    def move(self, fields: dict[str, int], after: Mapping[Unit, int]) -> LinkedMove:
+    def put(self, move: LinkedMove) -> None:
         """Append a move."""
-        waits = {unit: max(after.get(unit, 0), self.least.get(unit, 0)) for unit in UNITS}
-        self.moves.append(LinkedMove(fields, waits, len(self.moves) + 1))
-        return self.moves[-1]
+        self.moves.append(move)
+        move.number = len(self.moves)
 
     def segment(self, code: Mapping[Unit, Sequence[Ordered]]) -> dict[Unit, list[LinkedInstruction]]:
         """Append the code of a segment, of which each instruction waits for all that came before, and return it."""
@@ -106,22 +104,24 @@ class LinkedCode:
             self.units[unit] += added[unit]
         return added
 
-    def open_microcode(self) -> None:
-        """Bring the microcode of what each unit does next, whenever that is: a unit fetches its next instruction while
-        the last one waits, so that one cannot wait for moves that come much later."""
-        for unit, mine in self.units.items():
-            if mine and unit not in self._open:
-                self._open[unit] = (self.move({}, {}), self.move({}, {}))
+    def microcode(self, unit: Unit, count: int) -> list[LinkedMove]:
+        """The moves that bring the microcode of a unit's last `count` instructions: one up to the end of the ring, one
+        behind it. The instruction before waits for them, because with it the next one is fetched."""
+        end = len(self.units[unit])
+        first = end - count
+        moves = [LinkedMove({}, {}, microcode=Microcode(unit, first, end, wrapped)) for wrapped in (False, True)]
+        if first:
+            self.units[unit][first - 1].moves += moves
+        return moves
 
-    def microcode(self, unit: Unit, count: int) -> None:
-        """The next so many instructions of a unit are brought by the moves that were opened for them; the instruction
-        before waits for it."""
-        first = len(self.units[unit])
-        moves = self._open.pop(unit, None) or (self.move({}, {}), self.move({}, {}))
-        for move, wrapped in zip(moves, (False, True), strict=True):
-            move.microcode = Microcode(unit, first, first + count, wrapped)
-            if first:
-                self.units[unit][first - 1].after(move)
+    def free_for(self, unit: Unit) -> list[int]:
+        """For each of a unit's instructions, how many must have completed before words of microcode up to its last one
+        may be brought, as far as that can be told before moves have numbers: rather one too many."""
+        ends = np.array([each.end for each in fetched(self._encoded(unit))], np.int64)
+        most = ends + np.cumsum([bool(item.moves) for item in self.units[unit]], dtype=np.int64)
+        last = np.searchsorted(ends, most - unit.ucode(self.config), side="left")
+        found: list[int] = np.where(most > unit.ucode(self.config), last + 1, 0).tolist()
+        return found
 
     # -- the end -------------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class LinkedCode:
             )  # fmt: skip
         (strided,) = linear(first % depth, bases[unit] + first, words)
         move.fields = strided.fields(unit.microcode, False)
-        move.after[unit] = max(move.after[unit], last + 1)
+        move.after[unit] = last + 1
 
     def _restore(self, kept: list[LinkedMove], unit: Unit, base: int) -> None:
         """Bring the first words of a ring back at the end of the run."""
@@ -205,7 +205,7 @@ class LinkedCode:
         """A unit's instructions with their ordering fields."""
         found, absolute = [], [0] * len(Unit)
         for item in self.units[unit]:
-            counts = (*item.waits[:-1], item.move.number if item.move else 0)
+            counts = (*item.waits[:-1], item.move)
             absolute = [max(pair) for pair in zip(absolute, counts, strict=True)]
             found.append(waiting(item.instruction, absolute, item.reads))
         return found

@@ -18,12 +18,14 @@ class LinkedLayers:
         self._indices: dict[str, dict[Unit, list[int]]] = {name: {} for name in self._layers}
 
     def add(
-        self, lowered: LoweredGraph, candidate: ScheduledCandidate, names: Collection[str], before: Mapping[Unit, int]
-    ) -> None:
-        """A segment with parts of the operations `names`, in front of which each unit has so many instructions."""
+        self, lowered: LoweredGraph, candidate: ScheduledCandidate, names: Collection[str], cuts: Sequence[int],
+        before: Mapping[Unit, int],
+    ) -> None:  # fmt: skip
+        """A segment with parts of the operations `names`, in front of which each unit has so many instructions; `cuts`:
+        of each of its loads the number of the schedule's that it is a part of."""
         owner = owners(candidate.point.graph.ops, names)
         for unit, mine in candidate.owners.items():
-            for index, name in enumerate(mine):
+            for index, name in enumerate([mine[number] for number in cuts] if unit is Unit.LOAD else mine):
                 self._indices[owner[name]].setdefault(unit, []).append(before[unit] + index)
         for op in lowered.graph.ops:
             self._layers[owner[op.name]].macs += executed(lowered, op)

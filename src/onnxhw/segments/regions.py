@@ -5,6 +5,7 @@ A tensor lies there as in activation memory: blocks of W channels, rows, columns
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -17,6 +18,8 @@ from ..program.layout import Place
 
 MOST_WORDS = (1 << 14) - 1
 """Host words of a run of a `Move`."""
+STRIPE = 1024
+"""Host words of a box that are moved at once, about: some 2,100 cycles, of which a move for itself costs 20."""
 MOST_RUNS = (1 << 12) - 1
 """Runs, and blocks, of a `Move`."""
 
@@ -75,6 +78,19 @@ def box_moves(place: Place, box: Box, whole: Place, config: HwConfig) -> list[St
                 (whole.plane * stride, whole.row * stride),
             ))  # fmt: skip
     return found
+
+
+def stripes(box: Box, place: Place, config: HwConfig) -> Iterator[tuple[Box, Place]]:
+    """A box at a place of activation memory in stripes of rows that are moved one after the other, so that who needs
+    one need not wait for all."""
+    blocks, height, width = place.blocks(config.word), *box.shape[2:]
+    each = max(1, round(STRIPE / (blocks * width * host_stride(config.word))))
+    count = max(1, height // each)
+    edges = [height * number // count for number in range(count + 1)]
+    for low, high in pairwise(edges):
+        shape = (1, box.shape[1], high - low, width)
+        mine = Box(box.channels, (box.rows[0] + low, box.rows[0] + high), box.cols)
+        yield mine, Place(place.base + low * place.row, place.plane, place.row, shape, place.lane)
 
 
 def fits_words(box: Box, channels: int, config: HwConfig) -> bool:

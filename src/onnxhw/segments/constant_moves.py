@@ -1,0 +1,133 @@
+"""`ConstantMoves`: parameters, tables and weights of segments on their way into the core's memories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..isa.instructions import Load, Ordered, Vector
+from ..isa.memory import Space
+from ..isa.timing import load_steps, tiles
+from ..isa.units import Unit
+from ..sched import footprint
+from .constants import ConstantRing
+from .linked_code import LinkedInstruction
+from .move_order import MoveJob, RunTimes, move_job
+from .placing import PlacedSegment
+from .regions import ExternalMap, linear
+from .residents import Constants, Residents, constants_of, depth
+from .weight_loads import cut_loads, may_wrap
+
+CHUNK = 1024
+"""Host words of constants that one move brings at most: a load waits for no more, and moves that are needed sooner go
+between. A move for itself costs some 20 cycles of 2,100."""
+Words = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BroughtCode:
+    """The `code` of a segment with the addresses of its constants; `spans`: the issue and the end of each of its loads
+    in the segment's own time; `cuts`: which of the schedule's loads each is a part of."""
+
+    code: dict[Unit, list[Ordered]]
+    spans: list[tuple[int, int]]
+    cuts: list[int]
+
+
+class ConstantMoves:
+    """The memories of constants, and `jobs`, which bring what does not stay in them, in order."""
+
+    def __init__(self, config: HwConfig, external: ExternalMap, resident: Residents) -> None:
+        self.config, self.external = config, external
+        self.memories = {
+            space: ConstantRing(depth(space, config), mine.at, mine.words) for space, mine in resident.items()
+        }
+        self.jobs: list[MoveJob] = []
+
+    def bring(self, placed: PlacedSegment) -> BroughtCode:
+        """The code of a segment, whose constants that do not stay come."""
+        code, times = placed.part.candidate.code, placed.part.candidate.times
+        loads = [each for each in code[Unit.LOAD] if isinstance(each, Load)]
+        wraps = may_wrap(loads, self.config)
+        at = {
+            space: self._bring(space, pieces, wraps and space == Space.WEIGHT)
+            for space, pieces in constants_of(placed.part, self.config).items()
+        }
+        cut = cut_loads(loads, at[Space.WEIGHT], self.config)
+        counts = np.cumsum([0, *map(len, cut)])
+        new = [each for mine in cut for each in mine]
+        made: dict[Unit, list[Ordered]] = {Unit.LOAD: [*new]}
+        for unit in (Unit.ARRAY, Unit.DEPTHWISE, Unit.VECTOR):
+            mine = [each.but(after_load=int(counts[each.after_load])) for each in code[unit]]
+            made[unit] = [_moved(each, at) for each in mine]
+        spans, tile = [], 0
+        for load in new:
+            last = tile + tiles(load)
+            spans.append((times.load_start[tile] - 1, times.load_start[last - 1] + load_steps(load, self.config)))
+            tile = last
+        return BroughtCode(made, spans, [number for number, mine in enumerate(cut) for _ in mine])
+
+    def _bring(self, space: Space, pieces: Sequence[Constants], wraps: bool) -> Words:
+        """Where each word of a segment's constants lies in a memory of the core; they come unless they are there."""
+        memory = self.memories[space]
+        user = Unit.LOAD if space == Space.WEIGHT else Unit.VECTOR
+        found = memory.place([(each.key, each.words) for each in pieces], wraps)
+        for each in {each.key: each for each in pieces}.values():
+            words, missing = found[each.key]
+            if not missing:
+                continue
+            external, stride = self.external.constants(each.host), len(each.host) // each.words
+            breaks = np.flatnonzero(np.diff(words) != 1) + 1
+            edges = sorted({*range(0, each.words, max(1, CHUNK // stride)), *breaks.tolist(), each.words})
+            for low, high in pairwise(edges):
+                mine = words[low:high]
+                moved = linear(int(mine[0]) * stride, external + low * stride, len(mine) * stride)
+                waits = {user: int(memory.used[mine].max())}
+                self.jobs.append(move_job([one.fields(space, False) for one in moved], waits, self.config))
+                memory.arrived[mine] = len(self.jobs)
+        return np.concatenate([np.zeros(0, np.int64), *(found[each.key][0] for each in pieces)])
+
+    def wait(
+        self, run: RunTimes, placed: PlacedSegment, added: Mapping[Unit, Sequence[LinkedInstruction]],
+        loads: Sequence[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        """The last instructions of the code wait for the constants that they read, and these for them."""
+        weights, params, tables = (self.memories[space] for space in (Space.WEIGHT, Space.PARAM, Space.TABLE))
+        first, known = run.ends[Unit.LOAD] - len(added[Unit.LOAD]), 0
+        for index, item in enumerate(added[Unit.LOAD]):
+            load = item.instruction
+            assert isinstance(load, Load)
+            starts = footprint.tile_words(load, self.config)
+            words = (starts[:, None] + np.arange(load_steps(load, self.config))).ravel()
+            known = self._wait(run, item, int(weights.arrived[words].max()), known, loads[index][0])
+            weights.used[words] = first + index + 1
+        first, known = run.ends[Unit.VECTOR] - len(added[Unit.VECTOR]), 0
+        spans = placed.part.candidate.times.spans[Unit.VECTOR]
+        for index, item in enumerate(added[Unit.VECTOR]):
+            vector = item.instruction
+            assert isinstance(vector, Vector)
+            rows = slice(vector.param_base, footprint.last_param(vector) + 1)
+            last = int(params.arrived[rows].max())
+            params.used[rows] = first + index + 1
+            if vector.use_table:
+                last = max(last, int(tables.arrived[vector.table_index]))
+                tables.used[vector.table_index] = first + index + 1
+            known = self._wait(run, item, last, known, spans[index].issue)
+
+    def _wait(self, run: RunTimes, item: LinkedInstruction, last: int, known: int, issue: int) -> int:
+        """Wait for the first `last` jobs, unless that is so already for an instruction before; the new `known`."""
+        if last > known:
+            run.wait(item, self.jobs[last - 1], issue)
+        return max(last, known)
+
+
+def _moved(instruction: Ordered, at: Mapping[Space, Words]) -> Ordered:
+    """An instruction of a segment with the addresses of its parameters and its table: `at` tells where the words of the
+    segment's images lie."""
+    if not isinstance(instruction, Vector):
+        return instruction
+    table = int(at[Space.TABLE][instruction.table_index]) if instruction.use_table else 0
+    return instruction.but(param_base=int(at[Space.PARAM][instruction.param_base]), table_index=table)

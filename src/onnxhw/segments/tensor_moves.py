@@ -1,0 +1,134 @@
+"""`TensorMoves`: boxes of tensors on their way between external memory and activation memory."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..config import HwConfig
+from ..ir.boxes import Box
+from ..ir.graph import Graph
+from ..isa.memory import Space, host_stride
+from ..isa.units import Unit
+from ..program.layout import Place
+from ..program.model import Entry, ExternalPiece
+from ..program.storage import PackedInput
+from .hazards import USERS, ActivationUse, MovedWords
+from .linked_code import Counts, LinkedInstruction
+from .move_order import MoveJob, RunTimes, move_job
+from .placing import PlacedSegment
+from .plan import Region
+from .regions import ExternalMap, Strided, box_moves, linear, stripes, words_of
+
+OLDEST = 3
+"""Segments that a store may be behind: later ones wait for it, whether it is in their way or not, so that nobody has to
+look at it any more."""
+PACKED = 256
+"""Words of a packed input that one move brings, 1,024 host words on the presets for the ULX3S-85F."""
+
+
+class TensorMoves:
+    """`loads` and `stores`, each in order, and what of activation memory is in whose way."""
+
+    def __init__(self, graph: Graph, config: HwConfig, external: ExternalMap) -> None:
+        self.graph, self.config, self.external = graph, config, external
+        self.loads: list[MoveJob] = []
+        self.stores: list[MoveJob] = []
+        self.use = ActivationUse(config)
+        self._open: list[tuple[int, MoveJob, MovedWords]] = []
+        """Jobs, and their segments, that no instruction is known to have waited for."""
+        self._loading = np.zeros(config.act_words, np.int64)
+        """By word, how many loads must have ended before it is stored: of a Concat, loads may be all that writes it."""
+        self._storing = np.zeros(config.act_words, np.int64)
+        """By word, how many stores must have ended before it is written from outside."""
+        self._stored: dict[str, list[tuple[Box, int]]] = {}
+        """Of each tensor the boxes that were stored, and with how many stores each has ended."""
+        self._pieces: dict[str, list[ExternalPiece]] = {}
+        self._wholes: dict[str, Place] = {}
+
+    def load(self, n: int, region: Region, place: Place, storage: PackedInput | None) -> None:
+        """Load an input of the segment `n`, in front of its code."""
+        if storage is None:
+            for box, part in stripes(region.box, place, self.config):
+                pieces = box_moves(part, box, self._whole(region.tensor), self.config)
+                made = [number for other, number in self._stored.get(region.tensor, ()) if other.meets(box)]
+                self._load(n, words_of(part, self.config), pieces, max(made, default=0))
+            return
+        external, stride = self._packed(region, place, storage).place.base, host_stride(self.config.word)
+        count = place.blocks(self.config.word) * place.plane
+        for first in range(0, count, PACKED):
+            words = np.arange(first, min(first + PACKED, count))
+            moved = linear((place.base + first) * stride, (external + first) * stride, len(words) * stride)
+            self._load(n, place.base + words, list(moved), 0)
+
+    def _load(self, n: int, words: npt.NDArray[np.int64], pieces: Sequence[Strided], made: int) -> None:
+        """Load these words for the segment `n`, behind so many stores."""
+        fields = [each.fields(Space.ACT, False) for each in pieces]
+        job = move_job(fields, self.use.before_load(words), self.config)
+        job.behind, job.needed = max(made, int(self._storing[words].max())), n
+        self.loads.append(job)
+        self._loading[words] = len(self.loads)
+        for store in self.stores[: job.behind]:
+            store.needed = min(store.needed, n)
+        self._open.append((n, job, MovedWords(words, True, self.config)))
+
+    def store(self, n: int, region: Region, place: Place) -> None:
+        """Store a result of the segment `n`, behind its code."""
+        for box, part in stripes(region.box, place, self.config):
+            words = words_of(part, self.config)
+            pieces = box_moves(part, box, self._whole(region.tensor), self.config)
+            fields = [each.fields(Space.ACT, True) for each in pieces]
+            job = move_job(fields, self.use.before_store(words), self.config)
+            job.behind_loads = int(self._loading[words].max())
+            self.stores.append(job)
+            self._storing[words] = len(self.stores)
+            self._stored.setdefault(region.tensor, []).append((box, len(self.stores)))
+            self._open.append((n, job, MovedWords(words, False, self.config)))
+
+    def wait(
+        self, run: RunTimes, placed: PlacedSegment, added: Mapping[Unit, Sequence[LinkedInstruction]], before: Counts
+    ) -> None:
+        """The last instructions of the code, behind so many, wait for loads of what they read, and for moves that they
+        would disturb; later moves wait for them."""
+        spans, left = placed.part.candidate.times.spans, []
+        for each in self._open:
+            n, job, moved = each
+            old, waited = not moved.loads and n < run.number - OLDEST, False
+            for unit in USERS:
+                for index, item in enumerate(added[unit]):
+                    if old or moved.before(placed.use.footprints[unit][index]):
+                        run.wait(item, job, spans[unit][index].issue)
+                        waited = True
+                        break
+            # Later segments wait for this one, and with it for the job.
+            left += [] if waited else [each]
+        self._open = left
+        self.use.add(placed.use, before)
+
+    def ports(self) -> dict[str, Entry]:
+        """The inputs and outputs, which lie in external memory."""
+        found = {}
+        for name in dict.fromkeys(port.tensor for port in (*self.graph.inputs, *self.graph.outputs)):
+            tensor = self.graph.tensors[name]
+            pieces = self._pieces.get(name, [])
+            if name in self._wholes:
+                pieces = [ExternalPiece(Box.whole(tensor.shape), self._wholes[name], None), *pieces]
+            place = Place(0, tensor.height * tensor.width, tensor.width, (1, *tensor.shape[1:]))
+            found[name] = Entry(name, place, tensor.scale, tensor.zero_point, external=tuple(pieces))
+        return found
+
+    def _packed(self, region: Region, place: Place, storage: PackedInput) -> ExternalPiece:
+        """The piece of an input that lies in external memory as activation memory is to have it."""
+        mine = self._pieces.setdefault(region.tensor, [])
+        for piece in mine:
+            if (piece.box, piece.storage) == (region.box, storage):
+                return piece
+        made = ExternalPiece(region.box, self.external.tensor(place.shape), storage)
+        mine.append(made)
+        return made
+
+    def _whole(self, tensor: str) -> Place:
+        """Where a tensor lies as it is."""
+        if tensor not in self._wholes:
+            self._wholes[tensor] = self.external.tensor(self.graph.tensors[tensor].shape)
+        return self._wholes[tensor]
