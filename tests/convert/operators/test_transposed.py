@@ -107,3 +107,13 @@ def test_many_phases_stay_on_the_host(model: Any) -> None:
     with pytest.raises(UnsupportedNodesError, match="more than 16 phases"):
         build(model, "many", False).load()
     del CASES["many"]
+
+
+@pytest.mark.parametrize("zero", [3, 130, 255])
+def test_uint8_weights_are_computed_in_parts(zero: int, model: Any, check: Any) -> None:
+    """As the quantizer writes them where weights are uint8; sums of two or three int8."""
+    q = RANDOM.integers(0, 256, (4, 6, 2, 2)).astype(np.uint8)
+    q.flat[:2] = 0, 255
+    w = model.constant(q, np.float32(2.0**-7), np.uint8(zero))
+    y = model.node("ConvTranspose", model.input([1, 4, 3, 5], S, -17), w, kernel_shape=[2, 2], strides=[2, 2])
+    check(model.output(model.requantize(y, 1.0, 5)))

@@ -17,7 +17,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import AxisMoves, Const, Ints, QuantConst, QuantizerTarget, Unquantized, Value
-from .affine_sum import Affine
+from .affine_sum import MOST_PARTS, Affine
 from .arrange import materialise
 from .conv_gemm_matmul import weights
 from .operands import plain
@@ -105,7 +105,7 @@ def conv_transpose(context: Context, node: Node) -> Value:
     found, name = node.attributes, node.label
     x = plain(context, node, 0)
     groups = int(found.get("group", 1))
-    q, scale = weights(context.required(node, 1), 1, name)
+    q, scale = weights(context.required(node, 1), 1, name, MOST_PARTS)
     rank = q.ndim - 2
     if len(x.shape) != q.ndim or rank not in (1, 2) or groups < 1 or q.shape[0] != x.shape[1] or q.shape[0] % groups:
         raise BlockedError(f"weights {list(q.shape)} in {groups} groups do not fit an input {list(x.shape)}")
