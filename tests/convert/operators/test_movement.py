@@ -171,6 +171,16 @@ def test_resize_to_the_nearest(case: str, models: Any, check: Any) -> None:
     check(model.output(model.requantize(y, S, Z)))
 
 
+def test_large_planes_are_resized(models: Any) -> None:
+    """More elements than a movement may have that is looked at element by element."""
+    model = models()
+    x = model.requantize(model.node("MaxPool", model.input([1, 64, 160, 160], S, Z), kernel_shape=[1, 1]), S, Z)
+    modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    y = model.node("Resize", x, "", model.const(np.array([1, 1, 2, 2], np.float32)), mode="nearest", **modes)
+    *_, copy = model.output(model.requantize(y, S, Z)).load().ops
+    assert [(piece.rows, piece.cols) for piece in copy.pieces] == [(160, 160)] * 4
+
+
 def test_resize_of_operator_set_10(models: Any) -> None:
     scales = np.array([1, 1, 2, 3], np.float32)
     new, old = models(opset=13), models(opset=10)

@@ -10,7 +10,8 @@ from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
-from ..values import Array, Ints, Value
+from ..values import Array, AxisMoves, Ints, QuantizedView, Value, form
+from .arrange import MovementBuilder
 from .linear_resize import linear_resize
 from .movement import LARGEST, moved
 
@@ -36,8 +37,6 @@ def resize(context: Context, node: Node) -> Value:
     lined = all(values is None or values.ndim == 1 for values in (scales, sizes))
     if not lined or len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
         raise BlockedError("its scales or sizes do not fit its axes")
-    if mode == "nearest" and prod(context.shapes.get(node.output[0], (LARGEST + 1,))) > LARGEST:
-        raise BlockedError(f"its result is not known to have at most {LARGEST} elements")
     scaled = dict[int, tuple[int, np.float32]]()
     for number, axis in enumerate(axes):
         size = shape[axis]
@@ -52,11 +51,36 @@ def resize(context: Context, node: Node) -> Value:
         scaled[axis % len(shape)] = wanted, scale
     if mode != "nearest":
         return _linear(context, node, value, scaled, recent)
+    made = context.shapes.get(node.output[0], (LARGEST + 1,))
+    if max(prod(made[2:]), *made) > LARGEST:
+        raise BlockedError(f"its result is not known to have at most {LARGEST} elements in a plane")
     maps = [np.arange(size) for size in shape]
     for axis, (wanted, scale) in scaled.items():
         maps[axis] = _nearest(shape[axis], wanted, scale, found, recent)
+    if (planes := _planes(context, node, value, maps)) is not None:
+        return planes
+    if prod(made) > LARGEST:
+        raise BlockedError(f"its result has more than {LARGEST} elements")
     index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
     return moved(context, value, index, node.output[0], node.label)
+
+
+def _planes(context: Context, node: Node, value: Value, maps: list[Ints]) -> QuantizedView | None:
+    """The rows and columns of a tensor in every channel alike, without a look at its elements; None where the channels
+    move too, or elements of the tensor have moved already."""
+    shape = value.shape or ()
+    if not isinstance(value, QuantizedView) or value.moves.index is not None or len(shape) not in (3, 4):
+        return None
+    tensor = value.tensor
+    alike = all(np.array_equal(chosen, np.arange(size)) for chosen, size in zip(maps[:2], shape, strict=False))
+    if not alike or form(shape) != tensor.shape or not all(len(chosen) for chosen in maps):
+        return None
+    pixel = np.arange(prod(shape[2:])).reshape(shape[2:])[np.ix_(*maps[2:])]
+    pixel = pixel.reshape(-1, pixel.shape[-1])
+    builder = MovementBuilder(context, node.label, (tensor,), 0)
+    made = builder.pixels([tensor], np.zeros_like(pixel), pixel, node.output[0])
+    moves = AxisMoves.of(made.shape, (*shape[:2], *map(len, maps[2:])))
+    return QuantizedView(made, moves, value.functions, value.unsigned)
 
 
 def _linear(
