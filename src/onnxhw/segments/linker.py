@@ -26,6 +26,7 @@ from .plan import OperationPart, Plan
 from .regions import ExternalMap
 from .residents import Residents, choices, images
 from .tensor_moves import TensorMoves
+from .tensor_rooms import TensorRooms, tensor_rooms
 
 MICROCODE = 60.0
 """Cycles of a move of microcode, about: few words."""
@@ -38,7 +39,8 @@ def link(graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | 
     `DoesNotFitError` E5190: external memory is too small; and as of the scheduler, for a segment alone.
     """
     placed = place_segments(graph, plan, config, schedules)
-    programs = (_Linker(graph, plan, config, placed, each).program() for each in choices(placed, config))
+    rooms = tensor_rooms(graph, plan, placed, config)
+    programs = (_Linker(graph, plan, config, placed, each, rooms).program() for each in choices(placed, config))
     return min(programs, key=lambda program: program.cycles)
 
 
@@ -49,13 +51,14 @@ def part_name(part: OperationPart, segment: int) -> str:
 
 class _Linker:
     def __init__(
-        self, graph: Graph, plan: Plan, config: HwConfig, placed: Sequence[PlacedSegment], resident: Residents
-    ) -> None:
+        self, graph: Graph, plan: Plan, config: HwConfig, placed: Sequence[PlacedSegment], resident: Residents,
+        rooms: TensorRooms,
+    ) -> None:  # fmt: skip
         self.graph, self.plan, self.config, self.placed, self.resident = graph, plan, config, placed, resident
         self.external = ExternalMap(config)
         self.code = LinkedCode(config, self.external)
         self.constants = ConstantMoves(config, self.external, resident)
-        self.tensors = TensorMoves(graph, config, self.external)
+        self.tensors = TensorMoves(graph, config, self.external, rooms)
         self.runs: list[RunTimes] = []
         self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
         self.entries: dict[str, Entry] = {}

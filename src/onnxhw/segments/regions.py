@@ -111,9 +111,12 @@ class ExternalMap:
 
     def tensor(self, shape: tuple[int, ...]) -> Place:
         """Room for a tensor."""
+        blocks = -(-shape[1] // self.config.word)
+        return self.placed(shape, self._take(blocks * shape[2] * shape[3] * self.stride) // self.stride)
+
+    def placed(self, shape: tuple[int, ...], base: int) -> Place:
+        """A tensor from a word of W bytes on, in room that was reserved."""
         _, channels, height, width = shape
-        blocks = -(-channels // self.config.word)
-        base = self._take(blocks * height * width * self.stride) // self.stride
         return Place(base, height * width, width, (1, channels, height, width))
 
     def constants(self, words: npt.NDArray[np.uint32]) -> int:

@@ -19,6 +19,7 @@ from .move_order import MoveJob, RunTimes, move_job
 from .placing import PlacedSegment
 from .plan import Region
 from .regions import ExternalMap, Strided, box_moves, linear, stripes, words_of
+from .tensor_rooms import TensorRooms
 
 OLDEST = 3
 """Segments that a store may be behind: later ones wait for it, whether it is in their way or not, so that nobody has to
@@ -30,8 +31,11 @@ PACKED = 256
 class TensorMoves:
     """`loads` and `stores`, each in order, and what of activation memory is in whose way."""
 
-    def __init__(self, graph: Graph, config: HwConfig, external: ExternalMap) -> None:
-        self.graph, self.config, self.external = graph, config, external
+    def __init__(self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms) -> None:
+        self.graph, self.config, self.external, self.rooms = graph, config, external, rooms
+        self.room = external.reserve(rooms.words * host_stride(config.word)) // host_stride(config.word)
+        self._last_loads: dict[str, int] = {}
+        """Of each tensor how many loads there are up to its last one."""
         self.loads: list[MoveJob] = []
         self.stores: list[MoveJob] = []
         self.use = ActivationUse(config)
@@ -49,6 +53,7 @@ class TensorMoves:
     def load(self, n: int, region: Region, place: Place, storage: PackedInput | None) -> None:
         """Load an input of the segment `n`, in front of its code."""
         if storage is None:
+            self._last_loads[region.tensor] = len(self.loads) + len(list(stripes(region.box, place, self.config)))
             for box, part in stripes(region.box, place, self.config):
                 pieces = box_moves(part, box, self._whole(region.tensor), self.config)
                 made = [number for other, number in self._stored.get(region.tensor, ()) if other.meets(box)]
@@ -74,12 +79,13 @@ class TensorMoves:
 
     def store(self, n: int, region: Region, place: Place) -> None:
         """Store a result of the segment `n`, behind its code."""
+        others = [self._last_loads[name] for name in self.rooms.before.get(region.tensor, ())]
         for box, part in stripes(region.box, place, self.config):
             words = words_of(part, self.config)
             pieces = box_moves(part, box, self._whole(region.tensor), self.config)
             fields = [each.fields(Space.ACT, True) for each in pieces]
             job = move_job(fields, self.use.before_store(words), self.config)
-            job.behind_loads = int(self._loading[words].max())
+            job.behind_loads = max(int(self._loading[words].max()), *others, 0)
             self.stores.append(job)
             self._storing[words] = len(self.stores)
             self._stored.setdefault(region.tensor, []).append((box, len(self.stores)))
@@ -130,5 +136,8 @@ class TensorMoves:
     def _whole(self, tensor: str) -> Place:
         """Where a tensor lies as it is."""
         if tensor not in self._wholes:
-            self._wholes[tensor] = self.external.tensor(self.graph.tensors[tensor].shape)
+            shape, first = self.graph.tensors[tensor].shape, self.rooms.first.get(tensor)
+            self._wholes[tensor] = (
+                self.external.tensor(shape) if first is None else self.external.placed(shape, self.room + first)
+            )
         return self._wholes[tensor]
