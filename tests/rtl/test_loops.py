@@ -15,7 +15,8 @@ VALUES = {"a": (16, ("x", "z")), "b": (16, ("y",)), "c": (16, ("x", "y", "z"))}
 
 def test_loops_of_all_counts_stepped_at_any_time() -> None:
     loops, rng = LoopNest(LEVELS, VALUES), random.Random(7)
-    count, last_of, base_of, value_of = map(by_name, (loops.count, loops.last, loops.base, loops.value))
+    ports = loops.count, loops.ahead, loops.last, loops.base, loops.value
+    count, ahead, last_of, base_of, value_of = map(by_name, ports)
     stride_of = {name: by_name(port) for name, port in by_name(loops.stride).items()}
     seen = 0
 
@@ -24,6 +25,10 @@ def test_loops_of_all_counts_stepped_at_any_time() -> None:
         base = {value: rng.randrange(1 << 16) for value in VALUES}
         stride = {(value, level): rng.randrange(1 << 16) for value in VALUES for level in VALUES[value][1]}
         for level in LEVELS:
+            ctx.set(ahead[level], counts[level])
+        await ctx.tick().repeat(2)
+        for level in LEVELS:
+            ctx.set(ahead[level], rng.randrange(16))
             ctx.set(count[level], counts[level])
         for value, level in stride:
             ctx.set(stride_of[value][level], stride[value, level])

@@ -4,7 +4,6 @@ from typing import Any
 
 from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
@@ -12,6 +11,7 @@ from ..isa.input_port import REGION_STRIDE, REGIONS
 from .input_port import InputPort
 from .input_regions import InputRegions
 from .ports import write_request
+from .word_fifo import WordFifo
 
 WORDS = 16
 """Words that wait for the port. `full` shows at half of them, for eight may be on their way then: the host hears of it
@@ -53,7 +53,7 @@ class InputPath(wiring.Component):
         port, table = InputPort(self.config), InputRegions(self.config)
         begun, entered = Signal(), Signal()
         data = Signal(32, reset_less=True)
-        m.submodules.words = words = SyncFIFO(width=32, depth=WORDS)
+        m.submodules.words = words = WordFifo(width=32, depth=WORDS)
         m.submodules.port = ResetInserter(begun)(port)
         m.submodules.regions = table
         wiring.connect(m, table.o, port.regions)
@@ -66,7 +66,7 @@ class InputPath(wiring.Component):
             table.restart.eq(begun),
             words.w_data.eq(data),
             words.w_en.eq(entered),
-            self.full.eq(words.level >= WORDS // 2),
+            self.full.eq(words.half),
         ]
         # Words behind the last of all inputs are dropped.
         ended = port.idle & table.over

@@ -73,18 +73,22 @@ class InputPort(wiring.Component):
         # known late in a cycle, and the next step asks only whether that other register is empty.
         write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
         m.d.comb += going.eq(~waiting.valid)
+        with m.If(going):
+            m.d.sync += waiting.payload.eq(write.payload)
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
             m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
             m.d.sync += waiting.valid.eq(0)
         with m.Elif(write.valid):
-            m.d.sync += [waiting.valid.eq(1), waiting.payload.eq(write.payload)]
+            m.d.sync += waiting.valid.eq(1)
 
         # What the steps ask of long counters is told a cycle late, from registers: a gap is between any two runs, and
         # what has 16 bytes left has 12 a step later.
         last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(run[4:].any())]
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
+        # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
+        leads, begins_row = Signal(reset_less=True), Signal(reset_less=True)
 
         with m.FSM() as fsm:
             m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid & ~waiting.valid)
@@ -93,14 +97,14 @@ class InputPort(wiring.Component):
                 m.d.comb += self.regions.ready.eq(going)
                 m.d.sync += [kept[name].eq(value) for name, value in shown.items()]
                 m.d.sync += [at.word.eq(shown["first"].word), at.lane.eq(shown["first"].lane)]
-                m.d.sync += [size.eq(shown["lead"]), complete.eq(0)]
-                for left, whole in ((run, "run"), (runs, "runs"), (rows, "rows")):
-                    m.d.sync += left.eq(shown[whole])
+                m.d.sync += [size.eq(shown["lead"]), complete.eq(0), leads.eq(1), begins_row.eq(1)]
                 with m.If(going & self.regions.valid):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
                 lane, carry = self._further(m, at.lane, size.lane)
                 m.d.sync += [end.eq(lane), words.eq(size.word + carry), filled.eq((size.word == 0) & ~carry)]
+                m.d.sync += [run.eq(now.run), runs.eq(Mux(begins_row, now.runs, runs - 1))]
+                m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
                 m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0), words.eq(words - 1), filled.eq(words == 1)]
@@ -115,20 +119,19 @@ class InputPort(wiring.Component):
                         with m.If(now.ends):
                             m.d.comb += self.i.ready.eq(taken != 0)
                             m.d.sync += taken.eq(0)
-            with m.State("RUN"), m.If(going & self.i.valid):
-                step = self._step(m, run, far, taken, at.lane)
-                self._write(m, write, at.word, step.lanes, self._turned(at.lane, taken))
-                m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count), run.eq(run - step.count)]
-                m.d.comb += self.i.ready.eq(step.word_taken)
-                with m.If(step.word_full):
-                    m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
-                with m.If(step.run_over):
-                    m.d.sync += [run.eq(now.run), runs.eq(runs - 1), size.eq(now.gap)]
-                    with m.If(last_run):
-                        m.d.sync += [runs.eq(now.runs), rows.eq(rows - 1), size.eq(now.row_gap)]
-                        with m.If(last_row):
-                            m.d.sync += [size.eq(now.tail), complete.eq(1)]
-                    m.next = "GAP"
+            with m.State("RUN"):
+                m.d.sync += [leads.eq(0), begins_row.eq(last_run), complete.eq(last_run & last_row)]
+                m.d.sync += size.eq(Mux(last_run, Mux(last_row, now.tail, now.row_gap), now.gap))
+                with m.If(going & self.i.valid):
+                    step = self._step(m, run, far, taken, at.lane)
+                    self._write(m, write, at.word, step.lanes, self._turned(at.lane, taken))
+                    m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count)]
+                    m.d.sync += run.eq(run - step.count)
+                    m.d.comb += self.i.ready.eq(step.word_taken)
+                    with m.If(step.word_full):
+                        m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
+                    with m.If(step.run_over):
+                        m.next = "GAP"
         return m
 
     def _further(self, m: Module, lane: Value, size: Value) -> tuple[Value, Value]:
@@ -154,12 +157,13 @@ class InputPort(wiring.Component):
         count = Signal(range(LANES + 1), name="count")
         m.d.comb += count.eq(least[0] + least[1] + least[2] + least[3])
         ends = [lane == at for at in range(width)]
+        # Where one limit is met exactly, only the other two are asked.
         return SimpleNamespace(
             count=count,
             lanes=Cat(any_of(ends[at - k] & least[k] for k in range(min(LANES, at + 1))) for at in range(width)),
-            word_taken=any_of((taken == LANES - k) & least[k - 1] for k in steps),
-            word_full=any_of((lane == width - k) & least[k - 1] for k in steps if k <= width),
-            run_over=~far & any_of((run[:4] == k) & least[k - 1] for k in steps),
+            word_taken=any_of((taken == LANES - k) & of_memory[k - 1] & of_run[k - 1] for k in steps),
+            word_full=any_of((lane == width - k) & of_word[k - 1] & of_run[k - 1] for k in steps if k <= width),
+            run_over=~far & any_of((run[:4] == k) & of_word[k - 1] & of_memory[k - 1] for k in steps),
         )
 
     def _turned(self, lane: Value, taken: Signal) -> Value:

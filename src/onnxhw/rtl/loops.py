@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -22,8 +22,9 @@ class LoopNest(wiring.Component):
 
     - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
       iteration show in the next cycle.
-    - ``step`` advances to the next iteration.
-    - ``count`` (in), by level: at least 1. ``last`` (out), by level: it and all inside it are in their last iteration.
+    - ``step`` advances to the next iteration. All are stepped through, or the nest is reset, before another ``start``.
+    - ``count`` (in), by level: at least 1. ``ahead`` (in), by level: the same in the two cycles before ``start``.
+      ``last`` (out), by level: it and all inside it are in their last iteration.
     - ``base`` (in) and ``value`` (out), by value. ``stride`` (in), by value and then by level.
     """
 
@@ -35,6 +36,7 @@ class LoopNest(wiring.Component):
                 "start": In(1),
                 "step": In(1),
                 "count": In(each(self.levels, self.levels.__getitem__)),
+                "ahead": In(each(self.levels, self.levels.__getitem__)),
                 "last": Out(each(self.levels, lambda _: 1)),
                 "base": In(each(width, width.__getitem__)),
                 "stride": In(each(width, lambda name: each(self.values[name][1], lambda _: width[name]))),
@@ -42,9 +44,14 @@ class LoopNest(wiring.Component):
             }
         )
 
-    def counts(self, fields: Fields) -> list[Any]:
-        """Assignments that give every level the count ``LEVEL_n`` of an instruction's fields."""
-        return [count.eq(fields[f"{level}_n"]) for level, count in by_name(self.count).items()]
+    def counts(self, fields: Fields, following: Fields) -> list[Any]:
+        """Assignments that give every level the count ``LEVEL_n`` of an instruction's fields; `following` are
+        what they will be in the cycle of ``start``, in the two before."""
+        return [
+            port.eq(source[f"{level}_n"])
+            for ports, source in ((self.count, fields), (self.ahead, following))
+            for level, port in by_name(ports).items()
+        ]
 
     def strides(self, fields: Fields, *names: str) -> list[Any]:
         """Assignments that give every stride of these values the field ``VALUE_LEVEL``."""
@@ -55,71 +62,114 @@ class LoopNest(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        advance = self._counters(m)
+        steps = self._counters(m)
         for name in self.values:
-            self._value(m, name, advance)
+            self._value(m, name, steps)
         return m
 
-    def _counters(self, m: Module) -> dict[str, Signal]:
-        """Count each level; the result says which single level a step increments.
+    def _counters(self, m: Module) -> "_Steps":
+        """Count each level.
 
-        Both that and ``last`` are registers: what they will be is worked out a step ahead.
+        What a step does, and ``last``, are registers: what they will be is worked out a step ahead, and for the start
+        in the two cycles before.
         """
-        advance: dict[str, Signal] = {}
+        steps = _Steps(self, m)
         inner_last: Value = Const(1)
         inner_last_next: Value = Const(1)
-        counts, lasts = by_name(self.count), by_name(self.last)
+        inner_last_step: Value = Const(1)
+        inner_one: Value = Const(1)
+        counts, lasts, ahead = by_name(self.count), by_name(self.last), by_name(self.ahead)
         for level, bits in reversed(self.levels.items()):
             count = counts[level]
             left = Signal(bits, name=f"left_{level}", reset_less=True)  # iterations behind the running one
-            before_last, at_last, last, single = (
+            before_last, at_last, last, single, double = (
                 Signal(name=f"{what}_{level}_now", reset_less=True)
-                for what in ("before_last", "at_last", "last", "single")
+                for what in ("before_last", "at_last", "last", "single", "double")
             )
+            # The counts ahead: a cycle before the start, and at it; this one and all inside it are one.
+            one_before, two_before, is_one, is_two, all_one = (
+                Signal(name=f"{what}_{level}", reset_less=True)
+                for what in ("one_before", "two_before", "is_one", "is_two", "all_one")
+            )
+            inner_one = inner_one & one_before
+            m.d.sync += [
+                one_before.eq(ahead[level] == 1),
+                two_before.eq(ahead[level] == 2),
+                is_one.eq(one_before),
+                is_two.eq(two_before),
+                all_one.eq(inner_one),
+            ]
             at_last_next, last_next = (Signal(name=f"{what}_{level}_next") for what in ("at_last", "last"))
-            advance[level] = Signal(name=f"advance_{level}", reset_less=True)
+            steps.reached[level], steps.reached_next[level], steps.last_next[level] = (
+                inner_last, inner_last_next, last_next,
+            )  # fmt: skip
             m.d.comb += [
                 lasts[level].eq(last),
                 at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
-                last_next.eq(at_last_next & inner_last_next),
+                last_next.eq(Mux(self.start, all_one, at_last_next & inner_last_step)),
             ]
+            inner_last_step = inner_last_step & at_last_next
             with m.If(self.start):
-                m.d.comb += at_last_next.eq(count == 1)
-                m.d.sync += single.eq(count == 1)
+                m.d.sync += [single.eq(is_one), double.eq(is_two)]
             with m.If(self.start | (self.step & inner_last & at_last)):
-                m.d.sync += [left.eq(count - 1), before_last.eq(count == 2)]
+                m.d.sync += [left.eq(count - 1), before_last.eq(Mux(self.start, is_two, double))]
             with m.Elif(self.step & inner_last):
                 m.d.sync += [left.eq(left - 1), before_last.eq(left == 2)]
             with m.If(self.start | self.step):
-                m.d.sync += [
-                    at_last.eq(at_last_next),
-                    last.eq(last_next),
-                    advance[level].eq(~last_next & inner_last_next),
-                ]
+                m.d.sync += [at_last.eq(Mux(self.start, is_one, at_last_next)), last.eq(last_next)]
             inner_last, inner_last_next = last, last_next
-        return advance
+        return steps
 
-    def _value(self, m: Module, name: str, advance: dict[str, Signal]) -> None:
-        """One affine value: a register per level it depends on holds it as of that level's iteration."""
+    def _value(self, m: Module, name: str, steps: "_Steps") -> None:
+        """One affine value: a register per level it depends on holds it as of that level's iteration.
+
+        A step adds the stride of the level that it increments to the register of that level, or of the next one outside
+        of it that has one; and so the start adds nothing to the base.
+        """
         width, on = self.values[name]
         at = {level: Signal(width, name=f"{name}_at_{level}", reset_less=True) for level in on}
         first, strides = by_name(self.base)[name], by_name(by_name(self.stride)[name])
         m.d.comb += by_name(self.value)[name].eq(at[on[-1]])
         base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
-        held, stride = Const(0), Const(0)
-        origin = base
-        for level in self.levels:  # `advance` is one-hot
-            if level in on:
-                stride = stride | Mux(advance[level], strides[level], 0)
-                origin = at[level]
-            held = held | Mux(advance[level], origin, 0)
+        stride: Value = Const(0)
+        held: Value = Mux(self.start, first, 0)
+        levels = list(self.levels)
+        for level in on:
+            stride = stride | Mux(steps.increments(level, level), strides[level], 0)
+        begins = [*(levels.index(level) for level in on), len(levels)]
+        for origin, begin, end in zip([base, *at.values()], [0, *begins[:-1]], begins, strict=True):
+            if begin < end:
+                held = held | Mux(steps.increments(levels[begin], levels[end - 1]), origin, 0)
         m.d.comb += following.eq(held + stride)
         with m.If(self.start):
-            m.d.sync += [signal.eq(first) for signal in (base, *at.values())]
-        with m.Elif(self.step):
-            outer = list(self.levels)
-            for level in on:
-                reached = [advance[other] for other in outer[: outer.index(level) + 1]]
-                with m.If(Cat(*reached).any()):
-                    m.d.sync += at[level].eq(following)
+            m.d.sync += base.eq(first)
+        for level in on:
+            with m.If(self.start | (self.step & steps.reached[level])):
+                m.d.sync += at[level].eq(following)
+
+
+class _Steps:
+    """What a step does to the levels of a nest.
+
+    `reached` tells by level that a step increments it or one outside of it; `reached_next` and `last_next` what that
+    and ``last`` will be after the step.
+    """
+
+    def __init__(self, nest: LoopNest, m: Module) -> None:
+        self.nest, self.m = nest, m
+        self.reached, self.reached_next, self.last_next = dict[str, Value](), dict[str, Value](), dict[str, Value]()
+        self.registers = dict[tuple[str, str], Signal]()
+
+    def increments(self, outer: str, inner: str) -> Signal:
+        """A register: the next step increments one of the levels from `outer` to `inner`. Before a start it is 0: the
+        step from the last iteration increments none."""
+        register = self.registers.get((outer, inner))
+        if register is None:
+            nest, m = self.nest, self.m
+            names = outer if outer == inner else f"{outer}_to_{inner}"
+            register = self.registers[outer, inner] = Signal(name=f"increments_{names}")
+            goes_on = nest.start | ~by_name(nest.last)[next(iter(nest.levels))]
+            with m.If(nest.start | nest.step):
+                m.d.sync += register.eq(self.reached_next[inner] & ~self.last_next[outer] & goes_on)
+        return register

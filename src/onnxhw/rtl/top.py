@@ -129,7 +129,7 @@ class LinkedCore(wiring.Component):
         if self.config.external is not None:
             self._add_external(m, loader)
 
-        # `autorun` has the host port in cycles in which the loader does not use it.
+        # `autorun` has the host port in cycles in which the loader does not use it, whether it wants it or not.
         autorun: Any = Autorun(self.standalone) if self.boot is None else StartLoaded()
         m.submodules.autorun = autorun
         m.d.comb += [
@@ -139,12 +139,12 @@ class LinkedCore(wiring.Component):
             loader.baked.eq(autorun.baked) if self.boot is None else autorun.busy.eq(loader.busy),
             autorun.granted.eq(~loader.host_we & ~loader.host_re),
         ]
-        with m.If(autorun.granted & autorun.we):
+        with m.If(autorun.granted):
             m.d.comb += [
                 core.host_space.eq(autorun.space),
                 core.host_addr.eq(autorun.addr),
                 core.host_wdata.eq(autorun.data),
-                core.host_we.eq(1),
+                core.host_we.eq(autorun.we),
             ]
         return m
 

@@ -47,6 +47,7 @@ class Surroundings:
         reads: deque[int] = deque([0] * ACT_READ, ACT_READ)
         due, quiet, done = 0, 0, False
         ctx.set(unit.issue.bits, sum(word << 32 * n for n, word in enumerate(self.move.encode())))
+        await ctx.tick()  # as a fetcher, whose instruction stands a cycle before it is valid
         ctx.set(unit.issue.valid, 1)
         while not done:
             external, free = unit.external, quiet > 2

@@ -60,7 +60,7 @@ class FrameChecks:
         self.same_crc = Signal()
 
     def judge(self, m: Module, frame: Any, state: LinkState, load_crc: Any) -> None:
-        """States CHECK to COMPARE of the FSM at hand, which end in its state DECIDE.
+        """States CHECK to SETTLE of the FSM at hand, which end in its state DECIDE.
 
         `frame` is a `FrameCollector` whose `r_addr` is at the first word of the payload all the while.
         """
@@ -115,13 +115,13 @@ class FrameChecks:
                 self.blocked.eq(state.running & Cat(*needs).any()),
                 self.waits.eq(is_[Command.POLL] & frame.rest[0]),
             ]
-            m.next = "SETTLE"
+            m.next = "COMPARE"
 
         # The first word of the payload is there two cycles after its address.
-        with m.State("SETTLE"):
-            m.next = "COMPARE"
         with m.State("COMPARE"):
             m.d.sync += self.same_crc.eq(frame.r_data == load_crc.crc)
+            m.next = "SETTLE"
+        with m.State("SETTLE"):  # the verdict is made of what is known now
             m.next = "DECIDE"
 
 

@@ -116,11 +116,13 @@ class CobsEncoder(wiring.Component):
                 m.d.sync += [hole.eq(head + 1), head.eq(head + 2), released.eq(head + 1), length.eq(1)]
                 m.next = "COLLECT"
 
-        # The line is slow: one byte every few cycles. Two cycles from EMPTY to TAKE are the memory's latency.
+        # The line is slow: one byte every few cycles. Two cycles from EMPTY to TAKE are the memory's latency. Whether
+        # there is a byte is told a cycle late, too; the last one is counted by then.
+        some = Signal()
         m.d.comb += mem.r_addr.eq(tail)
-        m.d.sync += self.empty.eq((tail == released) & ~self.o.valid)
+        m.d.sync += [self.empty.eq((tail == released) & ~self.o.valid), some.eq(tail != readable)]
         with m.FSM(name="reader"):
-            with m.State("EMPTY"), m.If(tail != readable):
+            with m.State("EMPTY"), m.If(some):
                 m.next = "READ"
             with m.State("READ"):
                 m.next = "TAKE"

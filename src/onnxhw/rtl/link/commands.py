@@ -19,6 +19,7 @@ from .frames import FrameCollector, FrameSender
 from .input_stream import stream
 from .state import LinkState
 from .uart import Received
+from .verdict import FrameVerdict, decide
 
 
 class CommandEngine(wiring.Component):
@@ -95,25 +96,32 @@ class CommandEngine(wiring.Component):
 
         checks, state = FrameChecks(self.info.external), LinkState(self.info.external)
         arrives, one = Signal(), ~checks.command[Command.RESET]
-        for name in ("running", "input_free", "input_busy", "input_over"):
+        for name in ("running", "input_free", "input_over"):
             m.d.sync += getattr(state, name).eq(getattr(self, name))
+        waits = self.input_busy | (self.input_over & state.armed & self.running)
+        m.d.sync += state.placed.eq((state.phase >= 6) & ~waits)
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
+        m.d.sync += [state.clears.eq(0), state.forgets.eq(0), state.restarts.eq(0)]
         m.d.comb += [
             self.host_wdata.eq(Cat(Mux(state.first, one, frame.r_data[0]), frame.r_data[1:])),
             self.host_wstrb.eq(0xF),
             self.loaded.eq(state.loaded),
+            load_crc.start.eq(state.clears),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
-            frame.keep_addr.eq(state.kept),
             description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
         if self.info.external:
             m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
             with m.If(self.stopped):
                 m.d.sync += state.loaded.eq(0)
-        with m.If(self.host_we):
+        with m.If(self.host_we | state.passes):
             m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
         with m.If(self.baked):
             m.d.sync += state.loaded.eq(1)
+        with m.If(state.restarts):
+            m.d.sync += state.following.eq(0)
+        with m.If(state.forgets):
+            m.d.sync += [state.complete.eq(0), state.armed.eq(0)]
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
@@ -158,10 +166,15 @@ class CommandEngine(wiring.Component):
             read.addr.eq(frame.head[8:16]),
         ]
         is_, status = checks.command, state.status
-        reads = is_[Command.READ] | is_[Command.POLL]
-        to_input = is_[Command.WRITE] & checks.input
-        early = state.running & ((is_[Command.WRITE] & (checks.act | checks.input) & ~state.input_free) | checks.waits)
-        recent = checks.distance[-1]
+        found, early = decide(m, frame, checks, state)
+        refusals = {
+            FrameVerdict.MALFORMED: Status.BAD_COMMAND,
+            FrameVerdict.FOREIGN: Status.NO_SESSION,
+            FrameVerdict.MISPLACED: Status.BAD_COMMAND,
+            FrameVerdict.BLOCKED: Status.BUSY,
+            FrameVerdict.NOT_LOADED: Status.NOT_LOADED,
+            FrameVerdict.BAD_LOAD: Status.BAD_LOAD,
+        }
         with m.State("DECIDE"):
             m.d.sync += [
                 state.kind.eq(frame.head[:7]),
@@ -176,53 +189,42 @@ class CommandEngine(wiring.Component):
                 ),
             ]
             m.next = "HEAD"
-            with m.If(~frame.intact):
+            for verdict, told in refusals.items():
+                with m.If(found[verdict]):
+                    m.d.sync += status.eq(told)
+            with m.If(found[FrameVerdict.BROKEN]):
                 m.d.comb += self.bad_frame.eq(1)
                 m.d.sync += state.dropped.eq(state.dropped + 1)
                 m.next = "FORGET"
                 with m.If(sender.idle):
                     self._call_back(m, state, Status.BAD_FRAME)
-            with m.Elif(~checks.formed):
-                m.d.sync += status.eq(Status.BAD_COMMAND)
-            with m.Elif(is_[Command.HELLO]):
+            with m.If(found[FrameVerdict.HELLO]):
                 m.d.sync += [state.session.eq(frame.head[24:]), state.gap.eq(0), state.seq.eq(state.due)]
                 with m.If(~checks.ours):  # another host's: nobody would know of the run, and whose inputs these are
                     self._forget_inputs(m, state)
-            with m.Elif(is_[Command.INFO]):
+            with m.If(found[FrameVerdict.INFO]):
                 m.d.sync += state.left.eq(frame.rest[24:])
-            with m.Elif(~checks.ours):
-                m.d.sync += status.eq(Status.NO_SESSION)
-            with m.Elif(~checks.due & ~recent):
+            with m.If(found[FrameVerdict.MISSED]):
                 m.next = "FORGET"
                 with m.If(~state.gap):
                     self._call_back(m, state, Status.SEQUENCE)
-            with m.Elif(~checks.due & ~reads):
-                pass
-            with m.Elif(~checks.due):
+            with m.If(found[FrameVerdict.REPEATED]):
                 m.d.sync += [state.left.eq(frame.rest[24:]), state.again.eq(1), state.kept.eq(read.data[24:])]
                 m.d.sync += self.host_space.eq(Space.CONTROL)  # which a run does not mind
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(read.data[:24])
-            with m.Elif(early):
+            with m.If(early):
                 m.d.sync += state.late.eq(1)
                 m.next = "DECIDE"
-            with m.Elif(to_input & ~checks.begins & ~checks.continues):
-                m.d.sync += status.eq(Status.BAD_COMMAND)
-            with m.Elif(checks.blocked):
-                m.d.sync += status.eq(Status.BUSY)
-            with m.Elif((is_[Command.RUN] | to_input) & ~state.loaded):
-                m.d.sync += status.eq(Status.NOT_LOADED)
-            with m.Elif(is_[Command.COMMIT] & ~checks.same_crc):
-                m.d.sync += status.eq(Status.BAD_LOAD)
-            with m.Else():
+            with m.Elif(found[FrameVerdict.PERFORMED]):
                 m.d.sync += [state.left.eq(frame.rest[24:]), state.due.eq(state.due + 1), state.gap.eq(0)]
                 with m.If(is_[Command.POLL]):
                     m.d.sync += state.reply_address.eq(state.token)
-                with m.If(reads):
+                m.next = "ACCEPT"
+                with m.If(is_[Command.READ] | is_[Command.POLL]):
                     m.d.comb += write.en.eq(1)
                     m.d.sync += [state.kept.eq(state.keep), state.keep.eq(state.keep + frame.rest[24:])]
-                with m.Else():
-                    m.next = "ACCEPT"
+                    m.next = "HEAD"
 
     @staticmethod
     def _call_back(m: Module, state: LinkState, status: Status) -> None:
@@ -250,8 +252,7 @@ class CommandEngine(wiring.Component):
                 m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
                 m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(commit_words(self.info.external) - 1)]
             with m.If(is_[Command.RESET] & frame.rest[0]):
-                m.d.comb += load_crc.start.eq(1)
-                m.d.sync += state.loaded.eq(0)
+                m.d.sync += [state.clears.eq(1), state.loaded.eq(0)]
             begins = state.complete
             if self.info.external:
                 begins = begins | frame.rest[24]
@@ -274,13 +275,13 @@ class CommandEngine(wiring.Component):
         with m.If(is_[Command.RESET] & frame.rest[1]):
             m.d.sync += [state.image.eq(0), state.loaded.eq(0)]
         with m.If(is_[Command.COMMIT] & checks.external):
-            m.d.comb += load_crc.start.eq(1)
+            m.d.sync += state.clears.eq(1)
             m.d.sync += [state.image.eq(1), state.image_crc.eq(load_crc.crc), state.loaded.eq(0), state.left.eq(0)]
             m.next = "HEAD"
 
     @staticmethod
     def _forget_inputs(m: Module, state: LinkState) -> None:
-        m.d.sync += [state.following.eq(0), state.complete.eq(0), state.armed.eq(0)]
+        m.d.sync += [state.forgets.eq(1), state.restarts.eq(1)]
 
     def _write(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, load_crc: Any) -> None:
         """A word in eight cycles: wait for it, write it, add its bytes to the CRC. Before the first: where to."""
@@ -342,6 +343,10 @@ class CommandEngine(wiring.Component):
     ) -> None:
         """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i
+        # Kept a cycle late: nobody reads it that soon.
+        m.d.sync += [
+            frame.keep_we.eq(0), frame.keep_addr.eq(state.kept), frame.keep_data.eq(word.payload.word)
+        ]
         with m.State("FETCH"), m.If(word.ready):
             m.d.sync += self.host_re.eq(1)
             m.next = "TAKE"
@@ -356,13 +361,10 @@ class CommandEngine(wiring.Component):
                 m.d.comb += word.payload.word.eq(own)
             with m.Else():
                 m.d.comb += word.payload.word.eq(self.host_rdata)
-            m.d.comb += [
-                frame.keep_data.eq(word.payload.word),
-                frame.keep_we.eq(self.host_rvalid & ~checks.command[Command.INFO] & ~state.again),
-            ]
+            m.d.sync += frame.keep_we.eq(self.host_rvalid & ~checks.command[Command.INFO] & ~state.again)
             with m.If(self.host_rvalid):
-                m.d.sync += state.kept.eq(state.kept + 1)
-                m.d.sync += [self.host_addr.eq(self.host_addr + state.step + 1), state.left.eq(state.left - 1)]
+                m.d.comb += state.passes.eq(1)
+                m.d.sync += [state.kept.eq(state.kept + 1), state.left.eq(state.left - 1)]
                 m.next = "FETCH"
                 with m.If(state.left == 1):
                     m.next = "FORGET"

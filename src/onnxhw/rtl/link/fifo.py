@@ -47,9 +47,12 @@ class ByteFifo(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += head.eq(head + 1)
 
-        # Two cycles from EMPTY to TAKE are the memory's latency.
+        # Two cycles from EMPTY to TAKE are the memory's latency. Whether there is an item is told a cycle late, too:
+        # the last one is counted by then.
+        some = Signal()
+        m.d.sync += some.eq(tail != head)
         with m.FSM():
-            with m.State("EMPTY"), m.If(tail != head):
+            with m.State("EMPTY"), m.If(some):
                 m.next = "READ"
             with m.State("READ"):
                 m.next = "TAKE"

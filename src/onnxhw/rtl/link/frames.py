@@ -32,7 +32,7 @@ class FrameCollector(wiring.Component):
     head, rest : Out(32), its first two words (`rest` is 0 if there is no second).
     length : Out(8), its words, with the CRC.
     r_addr, r_data : its words, two cycles later; from `BUFFER_WORDS` on those that were kept.
-    keep_addr, keep_data, keep_we : write a word to be kept, while a frame is held.
+    keep_addr, keep_data, keep_we : write a word to be kept, while a frame is held or a cycle later.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class FrameCollector(wiring.Component):
         word, lane, arrived = Signal(32), Signal(2), Signal()
         any_byte, too_long, whole = Signal(), Signal(), Signal()
         m.d.sync += arrived.eq(0)
-        # Written a cycle late, for what is kept comes from far away; nobody reads a word that soon.
+        # Written a cycle late; nobody reads a word that soon.
         m.d.sync += [
             buffer.w_addr.eq(Mux(self.keep_we, Cat(self.keep_addr, 1), self.length)),
             buffer.w_data.eq(Mux(self.keep_we, self.keep_data, word)),

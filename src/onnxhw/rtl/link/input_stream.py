@@ -25,11 +25,11 @@ def stream(m: Module, state: LinkState, host: Any) -> None:
                 m.d.sync += state.phase.eq(0)
                 m.next = "PLACE"
     with m.State("PLACE"):
-        with m.If(state.phase != 7):
-            m.d.sync += state.phase.eq(state.phase + 1)
-        with m.Elif(~state.input_busy & ~(state.input_over & state.armed & state.running)):
+        with m.If(state.placed):
             m.next = "HEAD"
             with m.If(state.input_over):
-                m.d.sync += [state.following.eq(0), state.complete.eq(~state.armed), state.armed.eq(0)]
+                m.d.sync += [state.restarts.eq(1), state.complete.eq(~state.armed), state.armed.eq(0)]
                 m.d.sync += [state.first.eq(1), host.host_space.eq(Space.CONTROL), host.host_addr.eq(Control.RUN)]
                 m.d.sync += host.host_we.eq(state.armed)
+        with m.Elif(state.phase != 7):
+            m.d.sync += state.phase.eq(state.phase + 1)

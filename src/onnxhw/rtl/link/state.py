@@ -44,12 +44,20 @@ class LinkState:
         """Inputs are in their places, and no run has taken them."""
         self.armed = Signal()
         """A RUN waits for them."""
+        self.passes = Signal()
+        """A word has been read: `host_addr` goes on to the next."""
+        self.forgets = Signal()
+        """In the next cycle `complete` and `armed` end, as `following` does with `restarts`: many decide that."""
+        self.restarts = Signal()
+        self.clears = Signal()
+        """The CRC of what is loaded begins anew."""
         self.late = Signal()
         """The frame at hand had to wait for a run."""
         self.running = Signal()
-        """What the core told a cycle ago, as the next three: it lies far from the link."""
+        """What the core told a cycle ago, as of the next three: it lies far from the link."""
         self.input_free = Signal()
-        self.input_busy = Signal()
         self.input_over = Signal()
+        self.placed = Signal()
+        """Words of input are in their places, and the run that they may begin need not wait for another one's end."""
         self.read = Signal()
         """In this cycle a word of input was read from the frame, which comes in the next but one."""

@@ -53,12 +53,12 @@ class ArrayUnit(StreamingUnit):
         """Issue instructions and pixels; returns the running instruction."""
         cooling = Signal(range(MIN_TILE))  # cycles until another tile may start
         dense = Signal()  # a row is not met again within MIN_TILE cycles
-        may_start = Signal()
-        m.d.comb += may_start.eq(cooling == 0)
-        now, starting, last = self._issue(m, loops, loops.last.kt, may_start)
+        cools, calm = Signal(), Signal()
+        now, starting, last = self._issue(m, loops, loops.last.kt, calm)
+        m.d.comb += [cools.eq(self.tiles.taken & (~dense | last)), calm.eq(~cools & (cooling <= 1))]
         with m.If(cooling != 0):
             m.d.sync += cooling.eq(cooling - 1)
-        with m.If(self.tiles.taken & (~dense | last)):
+        with m.If(cools):
             m.d.sync += cooling.eq(MIN_TILE - 1)
         with m.If(starting):
             m.d.sync += dense.eq(self._dense(now))
@@ -70,7 +70,6 @@ class ArrayUnit(StreamingUnit):
             loops.base.sub.eq(0),
             loops.stride.sub.sub.eq(1),
             *loops.strides(now, "a", "ih", "iw"),
-            *loops.counts(now),
         ]
         return now
 

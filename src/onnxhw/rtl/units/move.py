@@ -46,7 +46,8 @@ class MoveUnit(UnitComponent):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         issue, bits = self.issue, Signal.like(self.issue.bits, name="bits", reset_less=True)
-        fields, active, starting, ends = Decoded(Move, bits), Signal(), Signal(), Signal()
+        fields, following = Decoded(Move, bits), Decoded(Move, issue.bits)
+        active, starting, ends = Signal(), Signal(), Signal()
         m.submodules.chip = chip = LoopNest(
             {"block": 12, "run": 12, "word": 14}, {"c": (ADDRESS_BITS, ("block", "run", "word"))}
         )
@@ -57,7 +58,7 @@ class MoveUnit(UnitComponent):
             self.status.done.eq(ends),
             chip.start.eq(starting),
             chip.base.c.eq(fields.chip),
-            *chip.counts(fields),
+            *chip.counts(fields, following),
             *(getattr(chip.stride.c, level).eq(fields[f"c_{level}"]) for level in ("block", "run")),
             chip.stride.c.word.eq(1),
         ]
@@ -66,7 +67,7 @@ class MoveUnit(UnitComponent):
             m.d.sync += [bits.eq(issue.bits), active.eq(1)]
         with m.If(ends):
             m.d.sync += active.eq(0)
-        self._requests(m, fields, starting)
+        self._requests(m, fields, following, starting)
         loaded = self._load(m, fields, chip)
         stored = self._store(m, fields, chip, starting)
         m.d.comb += [
@@ -74,7 +75,7 @@ class MoveUnit(UnitComponent):
         ]
         return m
 
-    def _requests(self, m: Module, fields: Decoded, starting: Signal) -> None:
+    def _requests(self, m: Module, fields: Decoded, following: Decoded, starting: Signal) -> None:
         """A request for each run: the first one `BEGIN` cycles after the issue, or `TO_BUFFER` later."""
         words = self.memory.address_bits - (self.columns - 1)
         m.submodules.external_loops = loops = LoopNest({"block": 12, "run": 12}, {"e": (words, ("block", "run"))})
@@ -83,7 +84,7 @@ class MoveUnit(UnitComponent):
         m.d.comb += [
             loops.start.eq(starting),
             loops.base.e.eq(fields.external),
-            *loops.counts(fields),
+            *loops.counts(fields, following),
             loops.stride.e.block.eq(fields.e_block),
             loops.stride.e.run.eq(fields.e_run),
             loops.step.eq(taken),

@@ -25,44 +25,59 @@ class StreamingUnit(UnitComponent):
     """
 
     def _issue(
-        self, m: Module, loops: LoopNest, outermost: Signal, may_start: Value = ALWAYS
+        self, m: Module, loops: LoopNest, outermost: Signal, calm: Value = ALWAYS
     ) -> tuple[Decoded, Signal, Signal]:
-        """Take instructions and issue their pixels; a tile waits for its weights, and until it `may_start`.
+        """Take instructions and issue their pixels; a tile waits for its weights, and until it may start: `calm` tells
+        a cycle ahead that it may.
 
         Returns the running instruction, whether it starts (the loops then begin) and whether this is its last pixel;
-        `outermost` is ``last`` of the outermost loop.
+        `outermost` is ``last`` of the outermost loop. What is issued goes all over the unit: `streaming` and
+        ``tiles.taken`` are registers, and what they will be is worked out a cycle ahead.
         """
-        issue, tiles, streaming, depthwise = self.issue, self.tiles, self.status.busy, self.UNIT == Unit.DEPTHWISE
-        bits = Signal.like(issue.bits, name="bits", reset_less=True)
-        busy, starting = Signal(), Signal()
-        active = Signal()  # the loops hold the running instruction
-        ready = Signal()  # the next tile's weights stand in the shadow registers
-        at_tile, last = Signal(), Signal()
+        issue, tiles, depthwise = self.issue, self.tiles, self.UNIT == Unit.DEPTHWISE
+        kind, bits = kinds(self.config)[self.UNIT], Signal.like(issue.bits, name="bits", reset_less=True)
+        busy, starting, streaming, taken, last = (
+            Signal(name=name) for name in ("busy", "starting", "streaming", "taken", "last")
+        )
+        # The loops hold the running instruction; the pixel is a tile's first; the next tile's weights stand in the
+        # shadow registers.
+        active, at_tile, ready = (Signal(name=name) for name in ("active", "at_tile", "ready"))
+        active_next, at_tile_next, ready_next, may_start = (
+            Signal(name=name) for name in ("active_next", "at_tile_next", "ready_next", "may_start")
+        )
+        loaded = delay(m, tiles.started, shadow_ready(self.config, depthwise) - 1, name="loaded")
         m.d.comb += [
-            streaming.eq(active & (~at_tile | (ready & may_start))),
-            self.status.starved.eq(active & at_tile & may_start & ~ready),
-            tiles.taken.eq(streaming & at_tile),
             last.eq(streaming & outermost),
+            active_next.eq(starting | (active & ~last)),
+            at_tile_next.eq(starting | (streaming & loops.last.oh) | (at_tile & ~taken)),
+            ready_next.eq(loaded | (ready & ~taken)),
+        ]
+        m.d.sync += [
+            starting.eq(issue.take),
+            active.eq(active_next),
+            at_tile.eq(at_tile_next),
+            ready.eq(ready_next),
+            may_start.eq(calm),
+            streaming.eq(active_next & (~at_tile_next | (ready_next & calm))),
+            taken.eq(active_next & at_tile_next & ready_next & calm),
+        ]
+        m.d.comb += [
+            self.status.busy.eq(streaming),
+            self.status.starved.eq(active & at_tile & may_start & ~ready),
+            tiles.taken.eq(taken),
             issue.free.eq(~busy),
             issue.take.eq(issue.valid & issue.free),
             loops.start.eq(starting),
             loops.step.eq(streaming),
             self.status.done.eq(delay(m, last, array_latency(self.config, depthwise) - 1, name="done")),
         ]
-        with m.If(tiles.taken):
-            m.d.sync += [ready.eq(0), at_tile.eq(0)]
-        with m.If(delay(m, tiles.started, shadow_ready(self.config, depthwise) - 1, name="loaded")):
-            m.d.sync += ready.eq(1)
-        with m.If(streaming & loops.last.oh):
-            m.d.sync += at_tile.eq(1)
-        m.d.sync += starting.eq(issue.take)
+        now = Decoded(kind, bits)
+        m.d.comb += loops.counts(now, Decoded(kind, issue.bits))
         with m.If(last):
-            m.d.sync += [busy.eq(0), active.eq(0)]
+            m.d.sync += busy.eq(0)
         with m.If(issue.take):
             m.d.sync += [busy.eq(1), bits.eq(issue.bits)]
-        with m.If(starting):
-            m.d.sync += [active.eq(1), at_tile.eq(1)]
-        return Decoded(kinds(self.config)[self.UNIT], bits), starting, last
+        return now, starting, last
 
     def _operand(self, m: Module, loops: LoopNest, now: Decoded, group: Value, count: int) -> Signal:
         """Read the activation word of the pixel being issued: `count` bytes of it, of the `group`, or the pad value

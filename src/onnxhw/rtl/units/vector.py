@@ -81,7 +81,7 @@ class VectorUnit(UnitComponent):
             self.status.busy.eq(busy | self.issue.take),
         ]
 
-        read, first, word_ends, plane, last = self._sequence(m, loops, now)
+        read, first, word_ends, plane, last = self._sequence(m, loops, now, following)
         window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
         inside = Signal()  # whether the position counts, and may be read; always, but for windows
         m.d.comb += inside.eq(~window | ((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)))
@@ -136,7 +136,9 @@ class VectorUnit(UnitComponent):
             with m.If(last):
                 m.d.sync += reading.eq(0)
 
-    def _sequence(self, m: Module, loops: LoopNest, now: Decoded) -> tuple[Signal, Signal, Signal, Signal, Signal]:
+    def _sequence(
+        self, m: Module, loops: LoopNest, now: Decoded, following: Decoded
+    ) -> tuple[Signal, Signal, Signal, Signal, Signal]:
         """Reads of a word's window, then groups - 1 cycles of pause, or one where the next parameter row takes two:
         read, first, last of a word, that of a plane's first word, end of all."""
         active, at_first = Signal(), Signal()
@@ -152,25 +154,31 @@ class VectorUnit(UnitComponent):
         m.d.sync += [single.eq((now.groups == 1) & ~paced), double.eq((now.groups == 2) | paced)]
         read, word_ends, last = Signal(), Signal(), Signal()
         final = Signal()  # the pause after the last word
+        # A read goes all over the unit: it is a register, and what these will be is worked out a cycle ahead.
+        active_next, at_once_next, final_next = (Signal(name=f"{name}_next") for name in ("active", "at_once", "final"))
         m.d.comb += [
-            read.eq(active & at_once & ~final),
             word_ends.eq(read & loops.last.kh),
             loops.step.eq(read),
-            *loops.counts(now),
+            *loops.counts(now, following),
             last.eq(Mux(single, read & loops.last.cb, final & soon)),
+            active_next.eq(loops.start | (active & ~last)),
+            at_once_next.eq(loops.start | Mux(word_ends, single, at_once | soon)),
+            final_next.eq(~loops.start & (final | (read & loops.last.cb))),
+        ]
+        m.d.sync += [
+            active.eq(active_next),
+            at_once.eq(at_once_next),
+            final.eq(final_next),
+            read.eq(active_next & at_once_next & ~final_next),
         ]
         with m.If(~at_once):
-            m.d.sync += [pause.eq(pause - 1), at_once.eq(soon), soon.eq(pause == 2)]
+            m.d.sync += [pause.eq(pause - 1), soon.eq(pause == 2)]
         with m.If(read):
             m.d.sync += at_first.eq(loops.last.kh)
         with m.If(word_ends):
-            m.d.sync += [pause.eq(now.groups - 1), at_once.eq(single), soon.eq(double)]
-        with m.If(read & loops.last.cb):
-            m.d.sync += final.eq(1)
-        with m.If(last):
-            m.d.sync += active.eq(0)
+            m.d.sync += [pause.eq(now.groups - 1), soon.eq(double)]
         with m.If(loops.start):
-            m.d.sync += [active.eq(1), at_first.eq(1), at_once.eq(1), final.eq(0)]
+            m.d.sync += at_first.eq(1)
         first, at_plane, plane = Signal(), Signal(), Signal()
         m.d.comb += [first.eq(read & at_first), plane.eq(word_ends & at_plane)]
         with m.If(word_ends):
@@ -354,7 +362,7 @@ class VectorUnit(UnitComponent):
             out_loops.step.eq(word_ends),
             out_loops.base.o.eq(own["o_base"]),
             *out_loops.strides(own, "o"),
-            *out_loops.counts(own),
+            *out_loops.counts(own, waiting),
         ]
 
         lane = (now.lane_group + group)[:6]
