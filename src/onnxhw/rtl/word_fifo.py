@@ -17,7 +17,7 @@ class WordFifo(wiring.Component):
     w_data, w_en : a word; not to be given while all `depth` words are taken.
     r_data, r_rdy : the oldest word, and whether there is one.
     r_en : In(1), take it.
-    half : Out(1), half of the words are taken, or more, with one that was read in the cycle before.
+    half : Out(1), half of the words are taken, or more.
     """
 
     def __init__(self, *, width: int, depth: int) -> None:
@@ -46,7 +46,7 @@ class WordFifo(wiring.Component):
             write.data.eq(self.w_data),
             write.en.eq(self.w_en),
             self.r_data.eq(read.data),
-            self.half.eq(filled[self.depth // 2 - 1]),
+            self.half.eq(Mux(counted, filled[self.depth // 2], filled[self.depth // 2 - 1])),
             reads.eq(self.r_rdy & self.r_en),
         ]
         one, two = Mux(counted, filled[1], filled[0]), Mux(counted, filled[2], filled[1])  # so many are there at least
