@@ -112,7 +112,7 @@ async def equals_emulator(dut: Any) -> None:
             await cycle()
         dut.param_en.value = 0
         dut.issue__bits.value = sum(word << (32 * i) for i, word in enumerate(instruction.encode()))
-        for _ in range(int(random.integers(0, 4))):
+        for _ in range(int(random.integers(1, 4))):  # a fetcher's instruction stands a cycle before it is valid
             await cycle()
         dut.issue__valid.value = 1
         await cycle()
