@@ -46,10 +46,12 @@ def test_instructions_come_whole_and_in_time(unit: str, wait: int) -> None:
         ctx.set(dut.progress.count, len(code))
         since = -1  # whether there is an instruction is compared a cycle ahead
         while len(found) < len(code):
+            before = ctx.get(dut.issue.bits)
             await ctx.tick()
             since += 1
             assert since < 100
             if ctx.get(dut.issue.valid):
+                assert ctx.get(dut.issue.bits) == before, "bits stand from a cycle before they are valid on"
                 times.append(since)
                 for _ in range(wait):
                     await ctx.tick()
