@@ -58,7 +58,7 @@ CASES = {
     "activations at once": (("Conv", [1, 16, 32, 32], some(16, 16, 3, 3)), "E5101", ["at once", "preset ulx3s-25f on"]),
     "accumulators": (("Gemm", [1, 2000], full(2000, 2)), "E5106", ["32512000", "24 bits", "preset ulx3s-85f on"]),
     "accumulators and weights": (("Gemm", [1, 9000], full(9000, 2) + np.int8([0, 1])), "E5102", ["18000", "24 bits"]),
-    "fields": (("GlobalAveragePool", [1, 1, 300, 2]), "E5107", ["window rows is 300", "8 bits", "no preset"]),
+    "fields": (("Conv", [1, 4, 300, 2], some(4, 4, 260, 1)), "E5107", ["kernel rows is 260", "8 bits"]),
 }  # fmt: skip
 """What is too little: the model, its code, and words of the message or hint."""
 
