@@ -58,7 +58,7 @@ def test_a_reshape_that_moves_data(new_net: Any, configure: Any) -> None:
 
 def test_a_window_larger_than_its_field(new_net: Any, configure: Any) -> None:
     net = new_net(5)
-    graph = net.graph(net.average_pool(net.input(1, 300, 1), (300, 1)))
+    graph = net.graph(net.average_pool(net.input(1, 301, 2), (300, 1)))
     refused(graph, configure(4, 4, 4, 2), "E4307", "averagepool0", "window rows is 300", "8 bits")
 
 
