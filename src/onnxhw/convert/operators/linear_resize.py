@@ -32,7 +32,7 @@ Added = Callable[[str, Tensor, Ints, Window, QuantizerTarget], Tensor]
 
 
 @dataclass(frozen=True)
-class Phase:
+class ResizePhase:
     """Along one axis: the place of the first weight before or behind the result's position, and the weights, integers
     whose sum is the same for all phases."""
 
@@ -40,10 +40,10 @@ class Phase:
     weights: tuple[int, ...]
 
 
-def phases(factor: int, coordinates: str) -> list[Phase]:
+def phases(factor: int, coordinates: str) -> list[ResizePhase]:
     """Of a result that is so many times as large; `BlockedError` for coordinates whose phases are not alike."""
     if factor == 1:
-        return [Phase(0, (1,))]
+        return [ResizePhase(0, (1,))]
     if coordinates in HALF_PIXEL:
         places = [Fraction(2 * r + 1, 2 * factor) - Fraction(1, 2) for r in range(factor)]
     elif coordinates == "asymmetric":
@@ -57,7 +57,7 @@ def phases(factor: int, coordinates: str) -> list[Phase]:
     found = [(whole - int(share * whole), int(share * whole)) for share in shares]
     common = gcd(*(weight for pair in found for weight in pair))
     return [
-        Phase(first, (near // common, far // common) if far else (near // common,))
+        ResizePhase(first, (near // common, far // common) if far else (near // common,))
         for first, (near, far) in zip(firsts, found, strict=True)
     ]
 
@@ -69,7 +69,7 @@ class LinearResize:
     context: Context
     name: str
     tensor: Tensor
-    axes: tuple[list[Phase], list[Phase]]
+    axes: tuple[list[ResizePhase], list[ResizePhase]]
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
