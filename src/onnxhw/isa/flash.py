@@ -16,10 +16,10 @@ READ = 0x03
 WAKE = 0xAB
 """Release from power-down; a memory that is awake ignores it."""
 WAKE_SECONDS = 100e-6
-"""After `WAKE`: tRES1 is 3 us of a W25Q128, 35 us of an MX25L128; the next power of ten."""
+"""After `WAKE`, generously: data sheets of such memories ask for microseconds to some tens of them (tRES1)."""
 SCK_HZ = 25_000_000
-"""The fastest clock. `READ` allows 33 MHz at least (MX25L) and 50 mostly (IS25LP128, W25Q128); at 25 MHz a bit of 40 ns
-has room for the pads and the memory's clock to output (8 ns at most)."""
+"""The fastest clock: half of the 50 MHz that `READ` allows with the ULX3S' memories (boards/ulx3s-85f.toml). A bit of
+40 ns has room for the pads and for the memory's time from clock to output; neither was measured on a board."""
 ADDRESS_BITS = 24
 """Of `READ`: 16 MB can be reached."""
 

@@ -220,7 +220,7 @@ class Cells:
         return bidirectional_pads(pads)
 
     def flash_clock(self, clock: FlashClock) -> Module:
-        """The cell through which a design has the pin CCLK after configuration (FPGA-TN-02039)."""
+        """The cell through which a design has the pin CCLK after configuration."""
         m = Module()
         m.submodules.cell = Instance("USRMCLK", i_USRMCLKI=clock.sck, i_USRMCLKTS=Const(0))
         return m

@@ -10,8 +10,8 @@ from ...isa.flash import ADDRESS_BITS, HEADER_BYTES, MAGIC, READ, WAKE, WAKE_SEC
 from .uart import Received
 
 DUMMY_BYTES = 2
-"""Bytes of clocks before the memory is selected: a device's own driver of the clock pin may swallow the first edges
-after its configuration (ECP5: three, FPGA-TN-02039 on USRMCLK)."""
+"""Bytes of clocks before the memory is selected: the device's own driver of the clock pin may swallow the first edges
+after its configuration. How many is not told by a source that we have; sixteen cost nothing."""
 PATIENCE = 1 << 16
 """Cycles after the last byte until the program must be complete. What is in the link's memory then, 4,096 bytes at
 most, is performed within eight cycles a word and the refreshes between."""

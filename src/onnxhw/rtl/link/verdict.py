@@ -1,6 +1,6 @@
 """`decide`: what is to be done with a frame, found out a cycle before it is done."""
 
-from enum import StrEnum, auto
+from enum import Enum, auto
 from typing import Any
 
 from amaranth import Const, Module, Signal, Value
@@ -10,7 +10,7 @@ from .checks import FrameChecks
 from .state import LinkState
 
 
-class FrameVerdict(StrEnum):
+class FrameVerdict(Enum):
     """What a frame is, and so what is to be done with it."""
 
     BROKEN = auto()
@@ -60,7 +60,7 @@ def decide(m: Module, frame: Any, checks: FrameChecks, state: LinkState) -> tupl
         (FrameVerdict.BAD_LOAD, is_[Command.COMMIT] & ~checks.same_crc),
         (FrameVerdict.PERFORMED, Const(1)),
     )
-    found = {verdict: Signal(name=f"is_{verdict}") for verdict in FrameVerdict}
+    found = {verdict: Signal(name=f"is_{verdict.name.lower()}") for verdict in FrameVerdict}
     early = Signal()
     none: Value = Const(1)
     for verdict, fits in of_session:
