@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 Names = Sequence[Collection[str]]
 
 
-def sorter(makes: Names, uses: Names) -> TopologicalSorter[int]:
+def sorter(makes: Names, uses: Names) -> "TopologicalSorter[int]":
     """The order of nodes, by index, from the value names that each makes and uses."""
     maker = {name: index for index, names in enumerate(makes) for name in names}
     before = {index: {maker[name] for name in names if name in maker} for index, names in enumerate(uses)}
