@@ -1,15 +1,19 @@
 """Moves and the layers that they serve."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from linked_program import program
 
-from onnxhw.isa.external_instructions import Move
-from onnxhw.isa.instructions import Ordered
+from onnxhw.config import PRESETS, preset
+from onnxhw.isa.external_instructions import kinds
+from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.external_use import moved_bytes
-from onnxhw.program.model import DeviceProgram
+from onnxhw.program.model import DeviceProgram, Layer
 from onnxhw.report.moved_bytes import moved_bytes_by_layer
 from onnxhw.report.page import page
 from onnxhw.report.profile import profile
@@ -26,21 +30,30 @@ def test_every_byte_is_a_layers_or_none_s(linked: DeviceProgram) -> None:
     assert all(found.layers)
 
 
-def test_by_kind(linked: DeviceProgram) -> None:
-    """Results of the last layer alone are stored in the end; what brings microcode back serves none."""
-    times = timeline(linked.config, linked.code)
-    moves: list[Ordered] = linked.code[Unit.MOVE]
-    last = moves[-1]
-    assert isinstance(last, Move)
-    assert Space(last.space) in (Space.LOAD_UCODE, Space.ARRAY_UCODE, Space.VECTOR_UCODE, Space.MOVE_UCODE)
-    assert moved_bytes_by_layer(linked, times).rest >= 4 * last.runs * last.word_n
-    for number in range(len(linked.layers)):
-        mine = {index for index in linked.layers[number].indices(Unit.VECTOR)}
-        stored = sum(
-            4 * move.runs * move.word_n
-            for move in moves if isinstance(move, Move) and move.store and move.after_vector - 1 in mine
-        )  # fmt: skip
-        assert stored <= moved_bytes_by_layer(linked, times).layers[number]
+def test_a_move_belongs_to_whom_it_serves() -> None:
+    """Three loads and a store of two layers, and one load that nobody waits for."""
+    config = replace(PRESETS["mini"], external=preset("mini+sdram").external)
+    load, array, vector, move = (kinds(config)[unit] for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.MOVE))
+    code = {
+        Unit.LOAD: [load(tiles=1, after_move=1), load(tiles=1, after_move=3)],
+        Unit.ARRAY: [array(oh_n=8, ow_n=8, after_move=2), array(after_load=2)],
+        Unit.VECTOR: [vector(op=VectorOp.DRAIN, after_array=1), vector(op=VectorOp.DRAIN, after_array=2)],
+        Unit.MOVE: [
+            move(space=Space.WEIGHT, word_n=1), move(space=Space.ACT, word_n=10), move(space=Space.WEIGHT, word_n=100),
+            move(space=Space.ACT, word_n=1000, store=1, after_vector=1), move(space=Space.MOVE_UCODE, word_n=10000),
+        ],
+    }  # fmt: skip
+    layers = [
+        Layer(name, "Conv", 0, {unit: [(number, number + 1)] for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)})
+        for number, name in enumerate(("first", "second"))
+    ]
+    empty = np.zeros((0, 256), np.int8)
+    made = DeviceProgram(
+        config, "moves", code, np.zeros((0, config.weight_word), np.uint8), np.zeros((0, config.lanes), np.uint64),
+        empty, {}, [], [], layers, 0, 0,
+    )  # fmt: skip
+    found = moved_bytes_by_layer(made, timeline(config, code))
+    assert (found.layers, found.rest) == ([4 * 1011, 4 * 100], 4 * 10000)
 
 
 def test_page_and_rows_tell_them(linked: DeviceProgram) -> None:

@@ -32,7 +32,7 @@ def places(config: HwConfig) -> dict[str, str]:
     return COMMON | {f"weights {block.name}": rf"(^|\.)load\.memory\.{block.name}$" for block in blocks(config)}
 
 
-def beyond_block_rams(program: DeviceProgram) -> str:
+def block_ram_obstacle(program: DeviceProgram) -> str:
     """Why the bitstream's block RAMs cannot hold the program, empty if they can: weights (`rtl.weight_blocks.tail`) or
     microcode are in lookup tables, whose contents no routed design lets us replace, or come from external memory."""
     config = program.config
@@ -47,8 +47,8 @@ def beyond_block_rams(program: DeviceProgram) -> str:
 
 
 def require_block_rams(program: DeviceProgram) -> None:
-    """`UsageError` E2333 with `beyond_block_rams`, for a device that has its program from nowhere else."""
-    if why := beyond_block_rams(program):
+    """`UsageError` E2333 with `block_ram_obstacle`, for a device that has its program from nowhere else."""
+    if why := block_ram_obstacle(program):
         hint = "without --input it is loaded from the board's flash memory"
         raise UsageError("E2333", f"--standalone: {why}", hint=hint)
 

@@ -79,7 +79,7 @@ def command(
 ) -> None:  # fmt: skip
     from ..build import flow
     from ..build.device import require
-    from ..build.memory_contents import beyond_block_rams, require_block_rams
+    from ..build.memory_contents import block_ram_obstacle, require_block_rams
     from ..program.camera import settings_of
     from .common.artifacts import BITSTREAM, FLASH_IMAGE
     from .common.flash_boot import boot_image, boot_record
@@ -114,7 +114,7 @@ def command(
     alone = program.only(str(model)) if standalone else None
     if alone and source:
         require_block_rams(alone)
-    why = beyond_block_rams(alone) if alone else ""
+    why = block_ram_obstacle(alone) if alone else ""
     image = boot_image(alone, chosen.board, why) if alone and why else b""
     settings = settings_of(alone, preprocess, str(model)) if alone and source else None
     over = f", {source}" if source else ", USB" if link == "usb" else ""

@@ -33,7 +33,7 @@ def moved_bytes_by_layer(program: DeviceProgram, times: Timeline) -> MovedBytes:
         for unit in layer.instructions
         for index in layer.indices(unit)
     }
-    waited = {unit: np.maximum.accumulate([i.waits[-1] for i in program.code[unit]] or [0]) for unit in UNITS}
+    waited = {unit: np.maximum.accumulate([i.waits[-1] for i in program.code.get(unit, ())] or [0]) for unit in UNITS}
     found, rest = [0] * len(program.layers), 0
     for number, move in enumerate(program.code[Unit.MOVE]):
         assert isinstance(move, Move)
@@ -42,7 +42,7 @@ def moved_bytes_by_layer(program: DeviceProgram, times: Timeline) -> MovedBytes:
             layer = owner.get((Unit.VECTOR, move.after_vector - 1))
         else:
             firsts = [(unit, int(np.searchsorted(waited[unit], number + 1))) for unit in UNITS]
-            ahead = [(times.spans[unit][i].issue, unit, i) for unit, i in firsts if i < len(program.code[unit])]
+            ahead = [(times.spans[unit][i].issue, unit, i) for unit, i in firsts if i < len(program.code.get(unit, ()))]
             layer = None
             if ahead:
                 _, unit, index = min(ahead, key=lambda each: each[0])

@@ -35,7 +35,7 @@ class ConstantRing:
         the other, with `wraps` over the end of the ring, too.
         """
         sizes = {key: words for key, words in wanted if key not in self.resident}
-        found = {key: at for key in sizes if (at := self._there(key, wraps)) is not None}
+        found = {key: at for key in sizes if (at := self._still_present(key, wraps)) is not None}
         total = sum(words for key, words in sizes.items() if key not in found)
         room = self._room(total, found, wraps)
         if room is None:  # what is there is in the way
@@ -54,7 +54,7 @@ class ConstantRing:
                 placed[key] = self.resident[key] + np.arange(words), False
         return placed
 
-    def _there(self, key: bytes, wraps: bool) -> Words | None:
+    def _still_present(self, key: bytes, wraps: bool) -> Words | None:
         """The words of constants that are still there, in a row unless it `wraps`."""
         number, words = self._held.get(key, (NOBODY, np.zeros(0, np.int64)))
         if not len(words) or not bool((self._owner[words] == number).all()):

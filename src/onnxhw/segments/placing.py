@@ -18,9 +18,9 @@ from ..program.layout import Place
 from ..sched import Occupied
 from .estimate import kind
 from .hazards import USERS, SegmentUse
-from .holding_up import PlacedPart, held_up
 from .part_entries import witnesses
 from .part_schedule import PartSchedules, ScheduledPart, code_key
+from .placement_cost import PlacedPart, placement_cost
 from .plan import Plan, Region, Segment, act_words, packed_words
 from .regions import words_of
 
@@ -129,7 +129,7 @@ class _Placing:
             loaded = [name for region, name in names.items() if region not in way.fixed]
             loads = [words_of(part.places[name], self.config) for name in loaded]
             stores = [words_of(results[region], self.config) for region in self._stored(n, way.fixed)]
-            cost = held_up(self.before, found, loads, stores, self._ahead(n), self.config)
+            cost = placement_cost(self.before, found, loads, stores, self._ahead(n), self.config)
             if best is None or cost < best[0]:
                 best = cost, way, found
             if cost <= (1 + ENOUGH) * part.candidate.cycles:

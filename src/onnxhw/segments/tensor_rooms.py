@@ -63,7 +63,7 @@ def shared(graph: Graph, placed: Sequence[PlacedSegment], config: HwConfig) -> T
     sizes = {name: act_words(graph.tensors[name].shape, config) for name in uses}
     first: dict[str, int] = {}
     for name in sorted(uses, key=lambda each: (-sizes[each], uses[each].first, each)):
-        met = [other for other in first if _together(uses[name], uses[other])]
+        met = [other for other in first if _lifetimes_overlap(uses[name], uses[other])]
         at = 0
         for other in sorted(met, key=lambda each: first[each]):
             if at + sizes[name] <= first[other]:
@@ -81,7 +81,7 @@ def shared(graph: Graph, placed: Sequence[PlacedSegment], config: HwConfig) -> T
     return TensorRooms(first, before, max((first[name] + sizes[name] for name in first), default=0))
 
 
-def _together(one: _Use, other: _Use) -> bool:
+def _lifetimes_overlap(one: _Use, other: _Use) -> bool:
     return one.first <= other.last and other.first <= one.last
 
 

@@ -3,15 +3,19 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from linked_program import BAUD, CLOCK, LINKED, is_right, program, sample
 from rtl_line import RtlLine
 
+from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.transport import SimulationTransport
+from onnxhw.emu import run
 from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.isa.flash import HEADER_BYTES, byte_cycles
+from onnxhw.program import DeviceProgram
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -19,9 +23,9 @@ OFFSET = 0x10000
 
 
 @contextmanager
-def powered_up(image: bytes) -> Iterator[RtlDevice]:
+def powered_up(image: bytes, config: HwConfig = LINKED) -> Iterator[RtlDevice]:
     """A device whose flash memory holds an image, after reset."""
-    libraries = device_libraries(LINKED, clock_hz=CLOCK, baud=BAUD, boot_offset=OFFSET)
+    libraries = device_libraries(config, clock_hz=CLOCK, baud=BAUD, boot_offset=OFFSET)
     with RtlDevice(libraries, clock_hz=CLOCK, baud=BAUD, flash=bytes(OFFSET) + image + b"\xff" * 256) as device:
         yield device
 
@@ -81,3 +85,16 @@ def test_an_image_that_is_cut_short_is_not_run() -> None:
     with powered_up(image) as device:
         until(device, "boot_failed", 1, 3 * len(image) * byte_cycles(CLOCK))
         assert not seen(device, "running")
+
+
+def test_a_program_on_the_chip_alone(tiny: HwConfig, tiny_program: DeviceProgram) -> None:
+    """Of a device without external memory, whose weights or microcode no bitstream can hold."""
+    image = flash_image(tiny_program)
+    with powered_up(image, tiny) as device:
+        until(device, "running", 1, 2 * len(image) * byte_cycles(CLOCK))
+        until(device, "running", 0, 3 * len(image) * byte_cycles(CLOCK))
+        client = connect(device)
+        assert client.holds(tiny_program)
+        assert client.snapshot().cycles == tiny_program.cycles
+        x = {"x": np.random.default_rng(7).integers(-128, 128, (1, 4, 2, 3)).astype(np.int8)}
+        assert np.array_equal(client.run(x, tiny_program).outputs["y"], run(tiny_program, x).outputs["y"])

@@ -130,14 +130,11 @@ class LinearResize:
         parts, pieces = list[Tensor](), list[Piece]()
         for y, down in enumerate(rows):
             for x_, across in enumerate(cols):
-                pads = tuple(
-                    -left_out
-                    for left_out in (
-                        before[0] + down.first, before[1] + across.first,
-                        after[0] - ends[0][y], after[1] - ends[1][x_],
-                    )
+                # What other phases need around the operand and this one does not is left out.
+                pads = (
+                    -before[0] - down.first, -before[1] - across.first, ends[0][y] - after[0], ends[1][x_] - after[1]
                 )  # fmt: skip
-                window = Window((len(down.weights), len(across.weights)), pads=pads)  # type: ignore[arg-type]
+                window = Window((len(down.weights), len(across.weights)), pads=pads)
                 weight = np.broadcast_to(np.outer(down.weights, across.weights), (x.channels, 1, *window.kernel))
                 suffix = f".phase{y}.{x_}"
                 target = replace(result, name=result.name + suffix)

@@ -1,5 +1,5 @@
-"""`held_up`: what a way to place a segment costs: cycles of its run, and those in which moves and the runs around it
-hold each other up. Rough: it compares ways."""
+"""`placement_cost`: what a way to place a segment costs: cycles of its run, and those in which moves and the runs
+around it hold each other up. Rough: it compares ways."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PlacedPart:
     use: SegmentUse
 
 
-def held_up(
+def placement_cost(
     before: PlacedPart | None, mine: PlacedPart, loads: Sequence[Words], stores: Iterable[Words], ahead: int,
     config: HwConfig,
 ) -> float:  # fmt: skip
