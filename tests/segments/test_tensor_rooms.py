@@ -14,8 +14,10 @@ from onnxhw.program.model import DeviceProgram
 from onnxhw.sched import check
 from onnxhw.segments import PartCycles, Plan, link, make_plan, tensor_rooms
 from onnxhw.segments.placing import place_segments
-from onnxhw.segments.plan import act_words
-from onnxhw.segments.tensor_rooms import SHARED_FROM, _uses, shared
+from onnxhw.segments.plan import Region, act_words
+from onnxhw.segments.regions import ExternalMap
+from onnxhw.segments.tensor_moves import TensorMoves
+from onnxhw.segments.tensor_rooms import SHARED_FROM, TensorRooms, _uses, shared
 
 
 def planned(name: str) -> tuple[Graph, Plan]:
@@ -64,3 +66,21 @@ def test_words_are_shared_where_memory_is_short_alone() -> None:
     tiny = replace(SMALL.external, rows=2, columns=64, banks=4)
     assert tiny.size < needed / SHARED_FROM
     assert tensor_rooms.crowded(plan, tiny)
+
+
+def test_a_store_waits_for_the_last_load_of_what_lay_there() -> None:
+    graph = NETWORKS["residual"]()
+    outer = {port.tensor for port in (*graph.inputs, *graph.outputs)}
+    older, newer = [name for name in graph.tensors if name not in outer and graph.tensors[name].shape[2] > 1][:2]
+    words = max(act_words(graph.tensors[name].shape, SMALL) for name in (older, newer))
+    waited = []
+    for before in ({}, {newer: (older,)}):
+        rooms = TensorRooms({older: 0, newer: 0}, before, words)
+        moves = TensorMoves(graph, SMALL, ExternalMap(SMALL), rooms)
+        old, new = Region.whole(graph, older), Region.whole(graph, newer)
+        moves.load(0, old, ExternalMap(SMALL).tensor(graph.tensors[older].shape), None)
+        place = ExternalMap(SMALL).placed(graph.tensors[newer].shape, words)
+        moves.store(1, new, place)
+        assert moves.loads
+        waited.append({job.behind_loads for job in moves.stores})
+    assert waited == [{0}, {len(moves.loads)}]

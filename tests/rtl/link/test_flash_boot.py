@@ -11,15 +11,18 @@ from onnxhw.rtl.link.flash_boot import FlashBoot
 
 CLOCK = 30_000_000
 """A bit of SCK takes two cycles."""
+MOST_CYCLES = 20_000
+"""Of a boot here; the longest takes half as many."""
 OFFSET = 0x12345
 FRAMES = bytes((0x80, 0x01, 0xFF, 0x5A, 0x00))
 
 
 class Flash:
-    """A 25-series memory whose contents begin at `offset`; `asleep` until it hears AB."""
+    """A 25-series memory whose contents begin at `offset`; asleep until it hears AB. It shows the opposite of a bit for
+    `late` cycles after the clock has fallen."""
 
-    def __init__(self, contents: bytes, offset: int = OFFSET) -> None:
-        self.contents, self.offset = contents, offset
+    def __init__(self, contents: bytes, offset: int = OFFSET, late: int = 0) -> None:
+        self.contents, self.offset, self.late, self.unsettled = contents, offset, late, 0
         self.awake, self.high, self.bits, self.heard, self.at, self.level = False, False, 0, 0, 0, 1
         self.dummies = 0
 
@@ -39,7 +42,10 @@ class Flash:
             byte_there = self.contents[byte] if 0 <= byte < len(self.contents) else 0xFF
             self.level = byte_there >> (7 - self.at % 8) & 1
             self.at += 1
-        return self.level
+            self.unsettled = self.late
+        shown = self.level ^ (self.unsettled > 0)
+        self.unsettled = max(0, self.unsettled - 1)
+        return shown
 
 
 class Found:
@@ -50,14 +56,20 @@ class Found:
 
 
 def boot(
-    flash: Flash, *, loaded: Callable[[bytes], bool], spoiled: int = -1, taken: Callable[[int], bool] = lambda _: True
+    flash: Flash,
+    *,
+    loaded: Callable[[bytes], bool],
+    spoiled: int = -1,
+    taken: Callable[[int], bool] = lambda _: True,
+    clock_hz: int = CLOCK,
 ) -> Found:
     """Let it run to its end; the loader is `loaded` by what came, drops a frame behind `spoiled` bytes, and takes bytes
     in cycles that `taken` says."""
-    dut, found = FlashBoot(clock_hz=CLOCK, offset=OFFSET), Found()
+    dut, found = FlashBoot(clock_hz=clock_hz, offset=OFFSET), Found()
 
     async def bench(ctx):
         while ctx.get(dut.active):
+            assert found.cycles < MOST_CYCLES
             ctx.set(dut.cipo, flash.step(ctx.get(dut.cs), ctx.get(dut.sck), ctx.get(dut.copi)))
             ctx.set(dut.o.ready, taken(found.cycles))
             ctx.set(dut.loaded, loaded(bytes(found.data)))
@@ -70,7 +82,7 @@ def boot(
         found.failed = bool(ctx.get(dut.failed))
 
     simulator = Simulator(dut)
-    simulator.add_clock(1 / CLOCK)
+    simulator.add_clock(1 / clock_hz)
     simulator.add_testbench(bench)
     simulator.run()
     return found
@@ -92,6 +104,13 @@ def test_the_frames_arrive_one_byte_in_so_many_cycles() -> None:
     assert (bytes(found.data), found.failed) == (FRAMES, False)
     assert {b - a for a, b in zip(found.at, found.at[1:], strict=False)} == {byte_cycles(CLOCK)}
     assert flash.dummies == 8 * flash_boot.DUMMY_BYTES
+
+
+@pytest.mark.parametrize("clock_hz", [CLOCK, 60_000_000, 110_000_000])
+def test_a_bit_may_settle_until_the_last_cycle_of_its_clock(clock_hz: int) -> None:
+    late = 2 * half_period(clock_hz) - 1
+    found = boot(Flash(image(), late=late), loaded=lambda data: data == FRAMES, clock_hz=clock_hz)
+    assert (bytes(found.data), found.failed) == (FRAMES, False)
 
 
 def test_a_byte_waits_until_it_is_taken() -> None:
