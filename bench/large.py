@@ -6,6 +6,7 @@
     python bench/large.py ad --rtl                           cycles and results of the RTL with its memory's model, too
     python bench/large.py resnet50 yolov5n --check 1         networks as onnxruntime quantizes them (bench/networks)
     python bench/large.py efficientnet-lite0 --form qop      another of its forms
+    python bench/large.py resnet8 --without prefetch         what a technique gives (docs/segments.md)
     python bench/large.py --json
 
 The topologies are those of the papers, the weights deterministic random numbers. The first five are integer graphs, the
@@ -129,14 +130,14 @@ def graph_of(name: str, form: str = "qdq") -> Graph:
 
 
 def measure(
-    name: str, graph: Graph, config: HwConfig
+    name: str, graph: Graph, config: HwConfig, techniques: segments.Techniques
 ) -> tuple[dict[str, Any], segments.Plan, DeviceProgram, segments.PartCycles]:
     """A network's record, its plan and program, and the cycles of its parts."""
     began = time.process_time()
     cycles = segments.PartCycles(config)
-    plan = segments.make_plan(graph, config, cycles)
+    plan = segments.make_plan(graph, config, cycles, techniques)
     planned = time.process_time()
-    program = segments.link(graph, plan, config, cycles.schedules)
+    program = segments.link(graph, plan, config, cycles.schedules, techniques)
     found, ended = segments.estimate_cycles(plan, config, cycles), time.process_time()
     check(program)
     checked = time.process_time()
@@ -144,7 +145,8 @@ def measure(
     moved = sum(4 * i.runs * i.word_n for i in program.code[Unit.MOVE] if isinstance(i, Move))
     assert config.external is not None
     record = {
-        "network": name, "preset": config.name, "macs": graph.macs(), "segments": len(plan.segments),
+        "network": name, "preset": config.name, "without": without(techniques), "macs": graph.macs(),
+        "segments": len(plan.segments),
         "kinds": len({segments.kind(each.graph) for each in plan.segments}), "cycles": program.cycles,
         "goal": GOALS.get(name), "estimate": found.cycles, "run": found.run,
         "moving": sum(span.done - span.issue for span in moves), "moved_bytes": moved,
@@ -156,6 +158,11 @@ def measure(
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }  # fmt: skip
     return record, plan, program, cycles
+
+
+def without(techniques: segments.Techniques) -> str:
+    """The names of what is left out."""
+    return " ".join(name for name in techniques.names() if not getattr(techniques, name))
 
 
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array8]:
@@ -204,14 +211,17 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=names, metavar="NETWORK", help=", ".join(names))
     parser.add_argument("--form", choices=networks.FORMS, default="qdq", help="of what onnxruntime quantizes")
     parser.add_argument("--preset", default="ulx3s-85f+sdram")
+    left_out = [name.replace("_", "-") for name in segments.Techniques.names()]
+    parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
     parser.add_argument("--segments", action="store_true", help="print the segments")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="compare every tensor of N random inputs")
     parser.add_argument("--rtl", action="store_true", help="simulate the RTL")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})
     for name in args.networks:
         graph = graph_of(name, args.form)
-        record, plan, program, cycles = measure(name, graph, preset(args.preset))
+        record, plan, program, cycles = measure(name, graph, preset(args.preset), techniques)
         if args.check:
             record["differences"] = different(graph, plan, program, args.check)
         if args.rtl:

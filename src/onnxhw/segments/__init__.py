@@ -9,6 +9,7 @@ from .part_cycles import PartCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import NoPartError, make_plan
 from .resident_estimate import estimate_with_residents
+from .techniques import Techniques
 
 __all__ = [
     "Buffer",
@@ -18,6 +19,7 @@ __all__ = [
     "PlanEstimate",
     "Region",
     "Segment",
+    "Techniques",
     "check_plan",
     "differences",
     "estimate_cycles",

@@ -38,10 +38,11 @@ class BroughtCode:
 
 
 class ConstantMoves:
-    """The memories of constants, and `jobs`, which bring what does not stay in them, in order."""
+    """The memories of constants, and `jobs`, which bring what does not stay in them, in order; without `ring` those of
+    every segment begin at the same word, and all come."""
 
-    def __init__(self, config: HwConfig, external: ExternalMap, resident: Residents) -> None:
-        self.config, self.external = config, external
+    def __init__(self, config: HwConfig, external: ExternalMap, resident: Residents, ring: bool = True) -> None:
+        self.config, self.external, self.ring = config, external, ring
         self.memories = {
             space: ConstantRing(depth(space, config), mine.at, mine.words) for space, mine in resident.items()
         }
@@ -49,6 +50,9 @@ class ConstantMoves:
 
     def bring(self, placed: PlacedSegment) -> BroughtCode:
         """The code of a segment, whose constants that do not stay come."""
+        if not self.ring:
+            for memory in self.memories.values():
+                memory.empty()
         code, times = placed.part.candidate.code, placed.part.candidate.times
         loads = [each for each in code[Unit.LOAD] if isinstance(each, Load)]
         wraps = may_wrap(loads, self.config)

@@ -28,6 +28,11 @@ class ConstantRing:
         self._held: dict[bytes, tuple[int, Words]] = {}
         self._count = 0
 
+    def empty(self) -> None:
+        """Begin anew, with nothing that is still there."""
+        self.next = self.bound
+        self._held = {}
+
     def place(self, wanted: Sequence[tuple[bytes, int]], wraps: bool = False) -> dict[bytes, tuple[Words, bool]]:
         """Room for the constants of a segment, all at once: of each key its words, and whether they must be brought.
 

@@ -24,7 +24,8 @@ from .part_schedule import PartSchedules
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
-from .residents import Residents, choices, images
+from .residents import Residents, choices, images, no_residents
+from .techniques import ALL, Techniques
 from .tensor_moves import TensorMoves
 from .tensor_rooms import TensorRooms, tensor_rooms
 
@@ -32,15 +33,18 @@ MICROCODE = 60.0
 """Cycles of a move of microcode, about: few words."""
 
 
-def link(graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None) -> DeviceProgram:
+def link(
+    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None, techniques: Techniques = ALL
+) -> DeviceProgram:
     """The program of a plan: of those with other constants that stay on chip the one that takes the fewest cycles;
-    `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`).
+    `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`); `techniques`: what may be left out.
 
     `DoesNotFitError` E5190: external memory is too small; and as of the scheduler, for a segment alone.
     """
     placed = place_segments(graph, plan, config, schedules)
     rooms = tensor_rooms(graph, plan, placed, config)
-    programs = (_Linker(graph, plan, config, placed, each, rooms).program() for each in choices(placed, config))
+    resident = choices(placed, config) if techniques.residents else [no_residents()]
+    programs = (_Linker(graph, plan, config, placed, each, rooms, techniques).program() for each in resident)
     return min(programs, key=lambda program: program.cycles)
 
 
@@ -52,12 +56,13 @@ def part_name(part: OperationPart, segment: int) -> str:
 class _Linker:
     def __init__(
         self, graph: Graph, plan: Plan, config: HwConfig, placed: Sequence[PlacedSegment], resident: Residents,
-        rooms: TensorRooms,
+        rooms: TensorRooms, techniques: Techniques,
     ) -> None:  # fmt: skip
         self.graph, self.plan, self.config, self.placed, self.resident = graph, plan, config, placed, resident
         self.external = ExternalMap(config)
         self.code = LinkedCode(config, self.external)
-        self.constants = ConstantMoves(config, self.external, resident)
+        self.constants = ConstantMoves(config, self.external, resident, techniques.ring)
+        self.prefetch = techniques.prefetch
         self.tensors = TensorMoves(graph, config, self.external, rooms)
         self.runs: list[RunTimes] = []
         self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
@@ -88,12 +93,15 @@ class _Linker:
         )  # fmt: skip
 
     def _segment(self, n: int, placed: PlacedSegment) -> None:
-        before = self.code.counts
+        before, jobs = self.code.counts, (len(self.constants.jobs), len(self.tensors.loads))
         brought = self.constants.bring(placed)
         for region, place in placed.stored:
             self.tensors.store(n - 1, region, place)
         for region, name in placed.loads:
             self.tensors.load(n, region, placed.part.places[name], placed.part.storage.get(name))
+        if not self.prefetch:
+            for job in (*self.constants.jobs[jobs[0] :], *self.tensors.loads[jobs[1] :]):
+                job.wait(before)
         added = self.code.segment(brought.code)
         times = placed.part.candidate.times
         spans = {unit: [(span.issue, span.done) for span in times.spans[unit]] for unit in added} | {

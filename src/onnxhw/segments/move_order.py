@@ -40,6 +40,12 @@ class MoveJob:
     taken: bool = False
     done: float = 0.0
 
+    def wait(self, counts: Mapping[Unit, int]) -> None:
+        """Wait for so many instructions, too."""
+        self.waits = {unit: max(counts.get(unit, 0), self.waits.get(unit, 0)) for unit in {**counts, **self.waits}}
+        for move in self.moves:
+            move.after = dict(self.waits)
+
 
 def move_job(fields: Sequence[dict[str, int]], waits: Mapping[Unit, int], config: HwConfig) -> MoveJob:
     """Moves of these fields that wait for the same."""

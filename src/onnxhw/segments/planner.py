@@ -30,6 +30,7 @@ from .plan import (
     weights_of,
 )
 from .regions import fits_words
+from .techniques import ALL, Techniques
 
 LONGEST = 8
 """Most operations of a group: two blocks of an inverted bottleneck with their sums."""
@@ -63,7 +64,9 @@ class Candidate:
     cost: float
 
 
-def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object]) -> Plan:
+def make_plan(
+    graph: Graph, config: HwConfig, accept: Callable[[Graph], object], techniques: Techniques = ALL
+) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
     `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
@@ -72,7 +75,7 @@ def make_plan(graph: Graph, config: HwConfig, accept: Callable[[Graph], object])
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
-    search = _Search(graph, config)
+    search = _Search(graph, config, LONGEST if techniques.depth_first else 1)
     refused: dict[Candidate, str] = {}
     for _ in range(ROUNDS):
         segments: list[Segment] = []
@@ -105,9 +108,9 @@ def _refusal(
 
 
 class _Search:
-    """Candidates of a graph on a configuration."""
+    """Candidates of a graph on a configuration, of `longest` operations at most."""
 
-    def __init__(self, graph: Graph, config: HwConfig) -> None:
+    def __init__(self, graph: Graph, config: HwConfig, longest: int) -> None:
         assert config.external is not None
         self.graph, self.config, self.column = graph, config, config.external.data_bits / 8
         outputs = {port.tensor for port in graph.outputs}
@@ -116,7 +119,7 @@ class _Search:
         self.candidates = [
             found
             for first in range(len(graph.ops))
-            for end in range(first + 1, min(first + LONGEST, len(graph.ops)) + 1)
+            for end in range(first + 1, min(first + longest, len(graph.ops)) + 1)
             for found in self._of(first, end)
         ]
 

@@ -71,6 +71,11 @@ def constants_of(part: ScheduledPart, config: HwConfig) -> dict[Space, list[Cons
     return {Space.PARAM: [Constants(params, rows)] if rows else [], Space.TABLE: tables, Space.WEIGHT: weights}
 
 
+def no_residents() -> Residents:
+    """Nothing stays."""
+    return {space: Resident() for space in (Space.WEIGHT, Space.PARAM, Space.TABLE)}
+
+
 def choices(placed: Sequence[PlacedSegment], config: HwConfig) -> Iterator[Residents]:
     """Constants that may stay, with fewer and with more weights."""
     needed = [constants_of(each.part, config) for each in placed]
