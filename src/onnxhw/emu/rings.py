@@ -48,13 +48,13 @@ def fetches(config: HwConfig, code: Code, timeline: Timeline) -> Mapping[int, li
     begins; of other programs none."""
     rings = {Space(unit.microcode): unit for unit in ring_units(config)}
     moved = {i.space for i in code.get(Unit.MOVE, ()) if isinstance(i, Move)} & set(rings)
-    effects = sorted(EFFECT[unit](span) for unit, spans in timeline.spans.items() for span in spans)
+    effects = np.sort([EFFECT[unit](span) for unit, spans in timeline.spans.items() for span in spans])
     found: dict[int, list[Fetch]] = {}
     for unit in (rings[Space(space)] for space in sorted(moved)):
         words = np.array(pack(code.get(unit, ())), np.uint32)
         begins = [0, *(span.issue + 1 for span in timeline.spans[unit])]
+        numbers = (np.searchsorted(effects, begins, side="right") - 1).tolist()
         for index, each in enumerate(fetched(code.get(unit, ()))):
-            number = int(np.searchsorted(effects, begins[index], side="right")) - 1
-            if number >= 0:
+            if (number := numbers[index]) >= 0:
                 found.setdefault(number, []).append(Fetch(unit, index, each.first, words[each.first : each.end]))
     return found
