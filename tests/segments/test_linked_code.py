@@ -97,3 +97,16 @@ def test_a_ring_that_is_too_small_is_told() -> None:
             code.put(move)
     with pytest.raises(DoesNotFitError, match="vector microcode of"):
         code.finish()
+
+
+def test_moves_that_are_alike_bring_all_their_microcode() -> None:
+    """Each loader stands between two moves that differ in a word, and takes many more."""
+    code = code_of(move_ucode=512)
+    others = {"block_n": 3, "run_n": 5, "word_n": 900, "c_block": 4000, "c_run": 452, "e_block": 1 << 20, "e_run": 896}
+    for number in range(6000):
+        code.put(LinkedMove(FIELDS | others | {"chip": 4 * number % 1024, "external": 9 * number, "store": 1}, {}))
+    made = code.finish()[Unit.MOVE]
+    loaders = [i for i in made if isinstance(i, Move) and i.space == Space.MOVE_UCODE]
+    brought = sum(i.word_n for i in loaders[:-1])  # the last one brings the first words back
+    assert len(made) == 6000 + len(loaders)
+    assert length(made) <= 512 + brought

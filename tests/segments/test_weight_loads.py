@@ -7,6 +7,7 @@ from small_networks import SMALL
 from onnxhw.config import preset
 from onnxhw.isa.external_instructions import ExternalLoad
 from onnxhw.isa.instructions import Load
+from onnxhw.isa.microcode import length
 from onnxhw.sched import footprint
 from onnxhw.segments.weight_loads import TILES, cut_loads, may_wrap
 
@@ -43,6 +44,17 @@ def test_column_tiles_whose_weights_lie_apart_are_loaded_one_by_one_if_they_must
         (cut,) = cut_loads([load], at, FULL)
         assert tiles_of(cut) == [int(at[tile + 2 * column]) for tile in range(2) for column in range(3)]
     assert len(cut) == 6
+
+
+def test_so_many_loads_that_they_would_not_fit_their_ring_are_cut_into_larger_ones() -> None:
+    loads = [ExternalLoad(base=16 * TILES * n, tiles=16 * TILES) for n in range(20)]
+    at = np.arange(20 * 16 * TILES)
+    cut = cut_loads(loads, at, FULL)
+    assert [word for mine in cut for word in tiles_of(mine)] == at.tolist()
+    assert max(each.tiles for mine in cut for each in mine) == 2 * TILES
+    every = [each for mine in cut for each in mine]
+    assert length([each.but(after_vector=n % 2) for n, each in enumerate(every)]) < FULL.load_ucode
+    assert {len(mine) for mine in cut_loads(loads[:10], at, FULL)} == {16}
 
 
 def test_only_tiles_of_one_word_may_lie_in_two_places() -> None:

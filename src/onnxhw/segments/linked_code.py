@@ -224,8 +224,9 @@ class LinkedCode:
         # A loader stands as soon as the words that it overwrites lie before it, which are fetched when it runs.
         sequence: list[LinkedMove] = []
         words, loaded = 0, 0
-        most = len(pack(plain)) // (LOADER - Move.words() - 1) * LOADER + LOADER
-        """Words that all have, at most."""
+        most = (len(pack(plain)) // (LOADER - 2 * (Move.words() + 1)) + 1) * LOADER
+        """Words that all have, at most: with each loader its own come, and of the move behind it those that were as in
+        the move before."""
         absolute: list[int] = [0] * len(Unit)
         last: Ordered | None = None
         for move in kept:

@@ -7,6 +7,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..isa.instructions import Code, Ordered
+from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
 from ..isa.units import Unit
 from ..passes.packed_inputs import packed_inputs
@@ -131,6 +132,9 @@ class PartSchedules:
             except (DoesNotFitError, UnsupportedError) as refused:
                 error = refused
                 continue
+            if unit := _too_long(begun.candidate.code, self.config):
+                error = DoesNotFitError("E5104", f"{unit} microcode is too long for its ring beside another segment's")
+                continue
             if best is None or begun.candidate.cycles < best[1].candidate.cycles:
                 best = number, ScheduledPart(begun.lowered, begun.candidate, _formats(way))
         if best is None:
@@ -176,6 +180,17 @@ class PartSchedules:
         if key not in self._times:
             self._times[key] = timeline(config, code)
         return self._times[key]
+
+
+def _too_long(code: Code, config: HwConfig) -> Unit | None:
+    """A unit whose instructions, with what they wait for in a linked program, may not have room in its ring of
+    microcode while the last one before them is there."""
+    for unit in Unit:
+        mine = code.get(unit, ())
+        # The ordering fields lie in two words at most.
+        if mine and length(mine) + 2 * len(mine) + mine[0].words() > unit.ucode(config):
+            return unit
+    return None
 
 
 def _placements(point: SearchPoint) -> list[SearchPoint]:

@@ -1,8 +1,9 @@
 """`make_plan`: groups of operations, and the boxes of their results that are made one after the other.
 
 A group is a run of operations in the graph's order. Its last result is cut into blocks of channels, and these into
-stripes of columns and rows; what lies between its operations never leaves the chip. Groups are chosen so that the
-sum of their rough costs is least; what the scheduler then refuses is left out, and they are chosen again.
+stripes of columns and rows, or the other way round: weights come once for each block, or inputs once for each stripe.
+What lies between its operations never leaves the chip. Groups are chosen so that the sum of their rough costs is least;
+what the scheduler then refuses is left out, and they are chosen again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from .estimate import LINEAR, SPILLED, SWAP, depends
 from .plan import (
     PARAM_BYTES,
     Plan,
+    Region,
     Segment,
     act_words,
     array_cycles,
@@ -56,12 +58,14 @@ class NoPartError(DoesNotFitError):
 @dataclass(frozen=True)
 class Candidate:
     """A way to run the operations `first` to `end`: the last result in so many blocks of channels, stripes of rows and
-    of columns; (1, 1, 1): everything at once. `cost`: cycles, about."""
+    of columns; (1, 1, 1): everything at once. `by_stripe`: all blocks of a stripe before the next stripe, instead of
+    all stripes of a block. `cost`: cycles, about."""
 
     first: int
     end: int
     cuts: tuple[int, int, int]
-    cost: float
+    by_stripe: bool = False
+    cost: float = 0.0
 
 
 def make_plan(
@@ -166,71 +170,99 @@ class _Search:
         return [name for name in made if self.last_use.get(name, end) >= end]
 
     def _boxes(self, candidate: Candidate) -> list[Box]:
-        """Blocks of channels one after the other, in each stripes of columns, in each stripes of rows."""
+        """Blocks of channels, and stripes of columns, in each stripes of rows."""
         y, (blocks, rows, cols) = self.graph.tensors[self.graph.ops[candidate.end - 1].output], candidate.cuts
         channels = _spans(y.channels, blocks, self.config.used_cols)
-        return [
-            Box(mine, down, across)
-            for mine, across, down in product(channels, _spans(y.width, cols), _spans(y.height, rows))
-        ]
+        stripes = [*product(_spans(y.width, cols), _spans(y.height, rows))]
+        if candidate.by_stripe:
+            return [Box(mine, down, across) for (across, down), mine in product(stripes, channels)]
+        return [Box(mine, down, across) for mine, (across, down) in product(channels, stripes)]
 
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
-        """Everything at once if that fits; else of each number of blocks and of columns the fewest stripes of rows that
-        fit, and the fewest with which transfers and runs can go on side by side."""
-        whole = Candidate(first, end, (1, 1, 1), 0.0)
-        if (cost := self._cost(whole)) is not None:
-            yield replace(whole, cost=cost[0])
-        if len(self._results(whole)) != 1 or self._results(whole) != [self.graph.ops[end - 1].output]:
+        """Everything at once if that fits; else of each number of blocks and of columns, in each order, the fewest
+        stripes of rows that fit, and the fewest with which transfers and runs can go on side by side."""
+        for candidate, _ in self._costs(Candidate(first, end, (1, 1, 1))):
+            yield candidate
+        last = self.graph.ops[end - 1]
+        if self._results(Candidate(first, end, (1, 1, 1))) != [last.output]:
             return
-        y, crops = self.graph.tensors[self.graph.ops[end - 1].output], self.graph.ops[end - 1].crops
+        y, crops = self.graph.tensors[last.output], last.crops
         for blocks, cols in product(_numbers(crops[0], y.channels), _numbers(crops[2], y.width, COLUMN_CUTS)):
             if blocks > 1 and (blocks - 1) * self.config.used_cols >= y.channels:
                 continue
-            found = False
+            found: dict[bool, bool] = {}
+            """By order, whether transfers and runs of what was found go on side by side."""
             for rows in _numbers(crops[1], y.height):
                 if (blocks, rows, cols) == (1, 1, 1):
                     continue
-                candidate = Candidate(first, end, (blocks, rows, cols), 0.0)
-                if (cost := self._cost(candidate)) is None:
-                    continue
-                if cost[1] or not found:
-                    yield replace(candidate, cost=cost[0])
-                found = True
-                if cost[1]:
+                for candidate, beside in self._costs(Candidate(first, end, (blocks, rows, cols))):
+                    if beside > found.get(candidate.by_stripe, -1):
+                        yield candidate
+                        found[candidate.by_stripe] = beside
+                if found and all(found.values()):
                     break
 
-    def _cost(self, candidate: Candidate) -> tuple[float, bool] | None:
-        """Cycles, about, and whether a part's transfers fit beside another part; None if a part does not fit."""
-        config, boxes = self.config, self._wanted(candidate)
-        middle = len(boxes) // 2
-        segment = cut(self.graph, self._ops(candidate), boxes[middle])
-        if segment is None or _too_large(segment, config) or _between_words(self.graph, segment, config):
-            return None
-        weights, count = sum(weights_of(segment, config).values()), len(boxes)
-        rounds = len({box.channels for wanted in boxes for box in wanted.values()}) if count > 1 else 1
+    def _costs(self, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
+        """The candidate in each order of its boxes, with its cycles, about, and whether a part's transfers fit beside
+        another part; nothing if a part does not fit."""
+        boxes = self._wanted(candidate)
+        blocks = len({box.channels for each in boxes for box in each.values()}) if len(boxes) > 1 else 1
+        # In the middle of the first block: the last one may have fewer channels.
+        count, wanted = len(boxes), boxes[len(boxes) // blocks // 2]
+        segment = cut(self.graph, self._ops(candidate), wanted)
+        if segment is None or _too_large(segment, self.config) or _between_words(self.graph, segment, self.config):
+            return
+        for by_stripe in (False, True) if 1 < blocks < count else (False,):
+            ordered = replace(candidate, by_stripe=by_stripe)
+            kept, times = self._kept(ordered, segment, wanted)
+            fit = blocks * sum(weights_of(segment, self.config).values()) <= self.config.weight_depth
+            if by_stripe and fit:  # the first stripe's segments bring all weights
+                first = self._cost(segment, blocks, blocks, kept, times)
+                others = self._cost(segment, count - blocks, 0, kept, times)
+                cost, beside = first[0] + others[0], first[1]
+            else:
+                cost, beside = self._cost(segment, count, count if by_stripe else blocks, kept, times)
+            yield replace(ordered, cost=cost), beside
+
+    def _kept(self, candidate: Candidate, segment: Segment, wanted: dict[str, Box]) -> tuple[Sequence[Region], int]:
+        """What the segment that makes the boxes `wanted` loads and its neighbour finds on chip, and for how many
+        segments in a row that is so."""
+        boxes = self._wanted(candidate)
+        if len(boxes) == 1:
+            return (), 1
+        made = [box for each in boxes for box in each.values()]
+        spans = zip(*((box.channels, box.rows, box.cols) for box in made), strict=True)
+        blocks, rows, cols = (len(set(each)) for each in spans)
+        inner = blocks if candidate.by_stripe else next(n for n in (rows, cols, blocks) if n > 1)
+        at = boxes.index(wanted)
+        other = boxes_of(self.graph, self._ops(candidate), boxes[at + 1 if (at + 1) % inner else at - 1]) or {}
+        same = tuple(region for region in segment.loads if other.get(region.tensor) == region.box)
+        if peak_words(segment.graph, self.config, ports_of(segment, same)) > self.config.act_words:
+            return (), 1
+        return same, inner
+
+    def _cost(
+        self, segment: Segment, count: int, rounds: int, kept: Sequence[Region], times: int
+    ) -> tuple[float, bool]:
+        """Cycles, about, of `count` segments whose weights come so many `rounds`, and whether transfers fit beside
+        them. `kept`: what comes once for so many segments."""
+        config = self.config
+        weights = sum(weights_of(segment, config).values())
         params = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops)
         linear, spilled = self.column * LINEAR, self.column * SPILLED
         of_weights = rounds * (weights * config.weight_word + params) / linear
         late = rounds * max(0, 2 * weights - config.weight_depth) * config.weight_word / linear
         outputs = sum(region.box.size for region in segment.outputs)
         loads = sum(region.box.size for region in segment.loads)
-        moved = count * outputs + (1 if self._same_inputs(candidate, boxes) else count) * loads
+        once = sum(region.box.size for region in kept)
+        moved = count * (outputs + loads - once) + count / times * once
         runs = count * (_run(segment.graph, config) + OVERHEAD + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
         late += (outputs + loads) / spilled
-        words = region_words((*segment.loads, *segment.outputs), config)
-        if peak_words(segment.graph, config) + words <= config.act_words:
+        words = region_words((*(region for region in segment.loads if region not in kept), *segment.outputs), config)
+        if peak_words(segment.graph, config, ports_of(segment, kept)) + words <= config.act_words:
             return max(runs, of_weights + moved / spilled) + late, True
         return max(runs, of_weights) + moved / spilled + late, False
-
-    def _same_inputs(self, candidate: Candidate, boxes: Sequence[Mapping[str, Box]]) -> bool:
-        """Whether all parts read the same boxes, so that the first one loads them for all."""
-        if candidate.cuts[1:] != (1, 1) or len(boxes) == 1:
-            return False
-        ops = self._ops(candidate)
-        made = {op.output for op in ops}
-        one, other = (boxes_of(self.graph, ops, boxes[n]) for n in (0, 1))
-        return bool(one and other) and all(one[name] == other[name] for name in one if name not in made)  # type: ignore[index,union-attr]
 
 
 def _too_large(segment: Segment, config: HwConfig) -> str:

@@ -16,13 +16,26 @@ from ..isa.timing import load_steps
 from ..sched import footprint
 
 TILES = 16
-"""Tiles of a load at most: the words of `linker.CHUNK` on the presets for the ULX3S-85F."""
+"""Tiles of a load at most, unless there would be too many: the words of `constant_moves.CHUNK` on the presets for the
+ULX3S-85F."""
 
 
 def cut_loads(loads: Sequence[Load], at: npt.NDArray[np.int64], config: HwConfig) -> list[list[Load]]:
     """Of each load those that take its place, in order; `at`: where each word of the segment's weights lies, those of a
-    tile in a row."""
-    return [_cut(load, at, config) for load in loads]
+    tile in a row. They are larger where those of `TILES` are more than the load unit's ring of microcode has room for
+    at once."""
+    tiles, most = TILES, max((load.tiles * load.nt_n for load in loads), default=0)
+    while True:
+        found = [_cut(load, at, config, tiles) for load in loads]
+        if _words(found) <= config.load_ucode or tiles >= most:
+            return found
+        tiles *= 2
+
+
+def _words(cut: Sequence[Sequence[Load]]) -> int:
+    """Words of microcode that loads take at most, and the load before them and the one behind."""
+    each = max((load.words() for mine in cut for load in mine), default=0) + 1
+    return (sum(map(len, cut)) + 2) * each
 
 
 def may_wrap(loads: Sequence[Load], config: HwConfig) -> bool:
@@ -30,8 +43,8 @@ def may_wrap(loads: Sequence[Load], config: HwConfig) -> bool:
     return all(load.nt_n == 1 and load_steps(load, config) == 1 for load in loads)
 
 
-def _cut(load: Load, at: npt.NDArray[np.int64], config: HwConfig) -> list[Load]:
-    steps, each = load_steps(load, config), max(1, TILES // load.nt_n)
+def _cut(load: Load, at: npt.NDArray[np.int64], config: HwConfig, tiles: int) -> list[Load]:
+    steps, each = load_steps(load, config), max(1, tiles // load.nt_n)
     starts = at[footprint.tile_words(load, config)].reshape(load.tiles, load.nt_n)
     edges = [0]
     for row in range(1, load.tiles):
