@@ -1,9 +1,13 @@
 """Fixtures shared by all tests: where things lie, and what is skipped when it is absent."""
 
+import ctypes
+import gc
 import importlib
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +32,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first: a long one that begins last keeps one processor busy and leaves the others idle."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+LARGE = 400 << 20
+"""Bytes of memory of a test process from which on what a file has left is given back: beyond 512 MB every call of onnx's
+own code forks a worker of its own (`onnxhw.worker`), which takes as long as the process is large."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _memory() -> Iterator[None]:
+    """Gives memory back after a file whose designs and netlists were large."""
+    yield
+    if sys.platform == "linux" and _resident() > LARGE:
+        gc.collect()
+        with suppress(AttributeError):  # another C library than GNU's
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _resident() -> int:
+    """Bytes of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture(scope="session")
