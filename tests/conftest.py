@@ -35,8 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 LARGE = 400 << 20
-"""Bytes of memory of a test process from which on what a file has left is given back: beyond 512 MB every call of onnx's
-own code forks a worker of its own (`onnxhw.worker`), which takes as long as the process is large."""
+"""Bytes of memory of a test process from which on what a file has left is given back: beyond 512 MB every call of
+onnx's own code forks a worker of its own (`onnxhw.worker`), which takes as long as the process is large."""
 
 
 @pytest.fixture(scope="module", autouse=True)

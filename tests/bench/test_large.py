@@ -6,6 +6,7 @@ import pytest
 
 from onnxhw.config import preset
 from onnxhw.ir.verify import verify
+from onnxhw.segments import Techniques
 
 MACS = {"ad": 264_192, "resnet8": 75_777_280, "mobilenetv2": 300_774_272}
 """Counted by hand: of MobileNetV2 its paper has 300 million."""
@@ -34,7 +35,7 @@ def test_goals_are_of_networks() -> None:
 
 def test_the_autoencoder_is_one_program_and_equal() -> None:
     graph = large.graph_of("ad")
-    record, plan, program, _ = large.measure("ad", graph, preset("ulx3s-85f+sdram"))
+    record, plan, program, _ = large.measure("ad", graph, preset("ulx3s-85f+sdram"), Techniques())
     assert large.different(graph, plan, program, 1) == 0
     assert record["moved_bytes"] + record["resident_bytes"] >= record["macs"]  # every weight once, or it is there
     assert record["segments"] == len(plan.segments)

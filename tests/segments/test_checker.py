@@ -105,9 +105,10 @@ def test_memories_as_large_as_the_plan_needs_and_no_smaller() -> None:
     most = max(sum(weights_of(segment, CONFIG).values()) for segment in PLAN.segments)
     assert proved(replace(CONFIG, weight_depth=most), PLAN)
     assert not proved(replace(CONFIG, weight_depth=most - 1), PLAN)
-    late = replace(PLAN, segments=tuple(replace(each, early=False) for each in PLAN.segments))
-    alone = max(peak_words(segment.graph, CONFIG) for segment in PLAN.segments)
-    banks = [n for n in range(1, 9) if proved(replace(CONFIG, act_banks=n, act_depth=64), late)]
-    assert banks == [*range(-(-alone // 64), 9)]
-    assert not proved(replace(CONFIG, act_banks=banks[0], act_depth=64), PLAN)
-    assert proved(CONFIG, PLAN)
+    roomy = make_plan(GRAPH, replace(CONFIG, act_depth=256), anything)
+    late = replace(roomy, segments=tuple(replace(each, early=False) for each in roomy.segments))
+    alone = max(peak_words(segment.graph, CONFIG) for segment in roomy.segments)
+    banks = [n for n in range(1, 17) if proved(replace(CONFIG, act_banks=n, act_depth=64), late)]
+    assert banks == [*range(-(-alone // 64), 17)]
+    assert not proved(replace(CONFIG, act_banks=banks[0], act_depth=64), roomy)
+    assert proved(replace(CONFIG, act_depth=256), roomy)

@@ -222,11 +222,23 @@ class LinkedCode:
             raise DoesNotFitError("E5104", f"move microcode has a ring of {depth} words, {4 * LOADER} are needed",
                                   hint="a configuration with more move_ucode")  # fmt: skip
         # A loader stands as soon as the words that it overwrites lie before it, which are fetched when it runs.
+        # With each come its own words, and of the move behind it those that were as in the move before.
+        most = (len(pack(plain)) // (LOADER - 2 * (Move.words() + 1)) + 1) * LOADER
+        sequence, loaded, words = self._loaded(kept, own, most)
+        if (fewer := self._loaded(kept, own, words))[2] <= depth + fewer[1] * LOADER:
+            sequence, loaded, _ = fewer
+        (strided,) = linear(0, own, depth)
+        sequence.append(LinkedMove(strided.fields(Space.MOVE_UCODE, False), self.counts, 0))
+        _number(self.moves, sequence)
+        self.moves, self._brought = sequence, depth + loaded * LOADER
+        return _moves(sequence)
+
+    def _loaded(self, kept: Sequence[LinkedMove], own: int, most: int) -> tuple[list[LinkedMove], int, int]:
+        """The moves, with those that bring their microcode up to the word `most`: how many these are, and the words of
+        all, but for the one that brings the first words back."""
+        depth = self.config.move_ucode
         sequence: list[LinkedMove] = []
         words, loaded = 0, 0
-        most = (len(pack(plain)) // (LOADER - 2 * (Move.words() + 1)) + 1) * LOADER
-        """Words that all have, at most: with each loader its own come, and of the move behind it those that were as in
-        the move before."""
         absolute: list[int] = [0] * len(Unit)
         last: Ordered | None = None
         for move in kept:
@@ -240,11 +252,7 @@ class LinkedCode:
                 words += mask(last, instruction).bit_count() + 1
                 sequence.append(each)
                 last = instruction
-        (strided,) = linear(0, own, depth)
-        sequence.append(LinkedMove(strided.fields(Space.MOVE_UCODE, False), self.counts, 0))
-        _number(self.moves, sequence)
-        self.moves, self._brought = sequence, depth + loaded * LOADER
-        return _moves(sequence)
+        return sequence, loaded, words + Move.words() + 1
 
 
 def _number(moves: Iterable[LinkedMove], kept: Sequence[LinkedMove]) -> None:

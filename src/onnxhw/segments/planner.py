@@ -42,6 +42,13 @@ COLUMN_CUTS = (1, 2, 3, 4)
 """Numbers of stripes of columns: a line buffer of 64 words holds 224 pixels in four."""
 OVERHEAD = 200
 """Cycles of a segment's run that no unit works, about: a convolution of 113,381 cycles has 112,896 of products."""
+STALL = 700
+"""Cycles that a segment more costs besides, as moves and runs wait for each other at its ends, about: 860 with the 128
+and 224 segments of convolutions of ResNet-50, 900 with 32 instead of 16 of MobileNetV1's."""
+STAY = 2.5
+"""Weights that are more than the chip holds, and less than so many times: much of them may stay (`residents`), beside a
+ring for those of the largest segment. So segments should be small, and `STALL` is not counted: the autoencoder takes
+79,617 cycles so, and 99,428 in six segments instead of 30."""
 ROUNDS = 200
 """Times that groups are chosen again at most."""
 
@@ -118,6 +125,8 @@ class _Search:
         assert config.external is not None
         self.graph, self.config, self.column = graph, config, config.external.data_bits / 8
         outputs = {port.tensor for port in graph.outputs}
+        held = config.weight_depth * config.weight_word
+        self.stall = 0 if held < sum(op.weight.size for op in graph.ops) < STAY * held else STALL
         self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys(outputs, len(graph.ops))
         self.candidates = [
@@ -258,7 +267,7 @@ class _Search:
         moved = count * (outputs + loads - once) + count / times * once
         runs = count * (_run(segment.graph, config) + OVERHEAD + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
-        late += (outputs + loads) / spilled
+        late += (outputs + loads) / spilled + count * self.stall
         words = region_words((*(region for region in segment.loads if region not in kept), *segment.outputs), config)
         if peak_words(segment.graph, config, ports_of(segment, kept)) + words <= config.act_words:
             return max(runs, of_weights + moved / spilled) + late, True
