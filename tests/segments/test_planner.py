@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from heuristics import Net
 from small_networks import NETWORKS, SMALL, anything, chain, inputs, inverted
 
 from onnxhw.config import preset
@@ -13,7 +14,7 @@ from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.segments import PartCycles, Region, differences, make_plan
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import peak_words
-from onnxhw.segments.planner import _Search, chained
+from onnxhw.segments.planner import _Search, chained, depth_first
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -149,3 +150,19 @@ def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tr
             assert set(kept) == {region for region in made[0].loads if region in made[1].loads}
             found += 1
     assert found
+
+
+def test_operations_come_behind_what_they_read_as_soon_as_may_be() -> None:
+    """Two branches that are written side by side, as quantizers write them, and a sum."""
+    net = Net(8, 6)
+    one, other = net.conv("x", 8), net.conv("x", 8)
+    one, other = net.conv(one, 8), net.conv(other, 8)
+    graph = net.graph("branches", net.add(net.conv(one, 8), other))
+    order = [graph.ops.index(op) for op in depth_first(graph)]
+    assert order == [0, 2, 4, 1, 3, 5]
+    assert [op.output for op in depth_first(replace(graph, ops=graph.ops[:1]))] == [graph.ops[0].output]
+    made = make_plan(graph, SMALL, anything)
+    assert differences(graph, made, inputs(graph)) == []
+    assert [*dict.fromkeys(part.op for segment in made.segments for part in segment.parts)] == [
+        graph.ops[n].name for n in order
+    ]  # fmt: skip
