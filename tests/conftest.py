@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 LARGE = 400 << 20
 """Bytes of memory of a test process from which on what a file has left is given back."""
 worker.LARGE = 4 << 30
-"""A test process grows beyond the 512 MB of a process whose worker ends with each call of onnx's own code. Forking one of
+"""A test process grows beyond the 512 MB from which on a worker ends with each call of onnx's own code. Forking one of
 900 MB thousands of times took seven of eight minutes of `test_onnx_cases_that_are_proved_hold`."""
 
 
