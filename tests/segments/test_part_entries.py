@@ -28,7 +28,7 @@ def test_what_comes_next_waits_until_a_tensor_is_complete(name: str) -> None:
 def test_the_witness_of_what_is_joined_waits_for_its_inputs() -> None:
     """A Concat of what moves bring is complete with the first vector instruction, which waits for all of it."""
     graph, found = joined(8, 10, 1, 16), 0
-    search, segments = _Search(graph, SMALL, 2), list[Segment]()
+    search, segments = _Search(graph, SMALL, 2, {}), list[Segment]()
     for first, end in ((0, 1), (1, 2), (2, 3), (3, 5)):  # the Concat and the convolution that reads it
         group = [each for each in search.candidates if (each.first, each.end) == (first, end)]
         segments += search.segments(min(group, key=lambda each: each.cost)) or []

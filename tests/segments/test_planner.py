@@ -11,10 +11,10 @@ from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
-from onnxhw.segments import PartCycles, Region, differences, make_plan
+from onnxhw.segments import PartCycles, Plan, Region, differences, make_plan
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.plan import peak_words
-from onnxhw.segments.planner import _Search, chained, depth_first
+from onnxhw.segments.plan import OperationPart, peak_words
+from onnxhw.segments.planner import LONGEST, _accepted, _Search, chained, depth_first
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -133,7 +133,7 @@ def test_a_result_that_is_read_later_in_its_group_can_be_an_output() -> None:
 
 def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tried() -> None:
     graph, found = NETWORKS["residual"](), 0
-    search = _Search(graph, SMALL, 1)
+    search = _Search(graph, SMALL, 1, {})
     for candidate in search.candidates:
         made = search.segments(candidate)
         if not candidate.by_stripe or not made:
@@ -161,8 +161,20 @@ def test_operations_come_behind_what_they_read_as_soon_as_may_be() -> None:
     order = [graph.ops.index(op) for op in depth_first(graph)]
     assert order == [0, 2, 4, 1, 3, 5]
     assert [op.output for op in depth_first(replace(graph, ops=graph.ops[:1]))] == [graph.ops[0].output]
-    made = make_plan(graph, SMALL, anything)
-    assert differences(graph, made, inputs(graph)) == []
-    assert [*dict.fromkeys(part.op for segment in made.segments for part in segment.parts)] == [
-        graph.ops[n].name for n in order
-    ]  # fmt: skip
+
+
+def parts_of(plan: Plan) -> list[OperationPart]:
+    return [part for segment in plan.segments for part in segment.parts]
+
+
+def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`upsampled` has a branch that had better wait for the other; what is not taken costs more."""
+    graph = NETWORKS["upsampled"]()
+    taken = parts_of(make_plan(graph, SMALL, PartCycles(SMALL)))
+    costs = [
+        _accepted(_Search(replace(graph, ops=ops), SMALL, LONGEST, {}), PartCycles(SMALL))[0]
+        for ops in (graph.ops, depth_first(graph))
+    ]
+    monkeypatch.setattr("onnxhw.segments.planner.depth_first", lambda graph: graph.ops)
+    assert (parts_of(make_plan(graph, SMALL, PartCycles(SMALL))) == taken) == (costs[0] <= costs[1])
+    assert costs[0] != costs[1]

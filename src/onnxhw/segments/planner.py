@@ -1,10 +1,10 @@
 """`make_plan`: groups of operations, and the boxes of their results that are made one after the other.
 
-A group is a run of operations, in an order in which each comes behind what it reads as soon as may be. Its last result
-is cut into blocks of channels, and these into stripes of columns and rows, or the other way round: weights come once
-for each block, or inputs once for each stripe. What lies between its operations never leaves the chip. Groups are
-chosen so that the sum of their rough costs is least; what the scheduler then refuses is left out, and they are chosen
-again.
+A group is a run of operations, in the graph's order, or in that in which each comes behind what it reads as soon as may
+be, whichever costs less. Its last result is cut into blocks of channels, and these into stripes of columns and rows, or
+the other way round: weights come once for each block, or inputs once for each stripe. What lies between its operations
+never leaves the chip. Groups are chosen so that the sum of their rough costs is least; what the scheduler then refuses
+is left out, and they are chosen again.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,22 +88,36 @@ def make_plan(
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
-    search = _Search(graph, config, LONGEST if techniques.depth_first else 1)
+    known: dict[object, list[Candidate]] = {}
+    orders = [graph] if (order := depth_first(graph)) == graph.ops else [graph, replace(graph, ops=order)]
+    made: list[tuple[float, list[Segment]]] = []
+    for each in orders:
+        search = _Search(each, config, LONGEST if techniques.depth_first else 1, known)
+        try:
+            made.append(_accepted(search, accept))
+        except NoPartError:
+            if each is orders[-1] and not made:
+                raise
+    linked = chained(min(made, key=lambda each: each[0])[1], config)
+    found = Plan(linked, assign(graph, linked, config, config.external))
+    check_plan(graph, found, config)
+    return found
+
+
+def _accepted(search: "_Search", accept: Callable[[Graph], object]) -> tuple[float, list[Segment]]:
+    """The cost and the segments of the cheapest candidates of which nothing is refused; `NoPartError` E5191."""
     refused: dict[Candidate, str] = {}
     for _ in range(ROUNDS):
         segments: list[Segment] = []
-        known = len(refused)
-        for candidate in search.best(refused):
+        known, chosen = len(refused), search.best(refused)
+        for candidate in chosen:
             made = search.segments(candidate)
-            if why := _refusal(graph, made, config, accept):
+            if why := _refusal(search.graph, made, search.config, accept):
                 refused[candidate] = why
             segments += made or []
         if len(refused) == known:
-            linked = chained(segments, config)
-            found = Plan(linked, assign(graph, linked, config, config.external))
-            check_plan(graph, found, config)
-            return found
-    raise NoPartError(graph.ops[0], list(refused.values()))
+            return sum(candidate.cost for candidate in chosen), segments
+    raise NoPartError(search.graph.ops[0], list(refused.values()))
 
 
 def _refusal(
@@ -121,11 +135,12 @@ def _refusal(
 
 
 class _Search:
-    """Candidates of a graph on a configuration, of `longest` operations at most."""
+    """Candidates of a graph on a configuration, of `longest` operations at most; `known`: those of groups that another
+    order of the operations has, too."""
 
-    def __init__(self, graph: Graph, config: HwConfig, longest: int) -> None:
+    def __init__(self, graph: Graph, config: HwConfig, longest: int, known: dict[object, list[Candidate]]) -> None:
         assert config.external is not None
-        self.graph, self.config = replace(graph, ops=depth_first(graph)), config
+        self.graph, self.config = graph, config
         self.column = config.external.data_bits / 8
         outputs = {port.tensor for port in graph.outputs}
         held = config.weight_depth * config.weight_word
@@ -135,7 +150,10 @@ class _Search:
         self.candidates: list[Candidate] = []
         for first in range(len(graph.ops)):
             for end in range(first + 1, min(first + longest, len(graph.ops)) + 1):
-                found = [*self._of(first, end)]
+                key = tuple(op.output for op in graph.ops[first:end])
+                if key not in known:
+                    known[key] = [*self._of(first, end)]
+                found = [replace(each, first=first, end=end) for each in known[key]]
                 self.candidates += found
                 if not found and len(self._results(Candidate(first, end, (1, 1, 1)))) == 1:
                     break  # one that is longer takes more memory
