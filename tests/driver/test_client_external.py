@@ -161,7 +161,7 @@ def test_microcode_that_the_host_changes_in_external_memory_is_seen(device):
     client.load(one)
     client.run(sample(0))
     (move, *_) = (each for each in one.code[Unit.MOVE] if each.space == int(Unit.VECTOR.microcode))
-    device.core.write(Space.EXTERNAL, move.external, [0])
+    device.core.write(Space.EXTERNAL, move.external, [0] * move.word_n)
     with pytest.raises(LinkError, match="E9108"):
         client.run(sample(0))
     client.link.perform([Request(Command.RESET, address=3)])
