@@ -25,7 +25,7 @@ LIKE = 1.015
 times the cycles that it takes in an empty memory. Operands of an Add that cannot lie as they would there cost 1 %."""
 SEARCHES = 16
 """Searches of tensors' places in a part of the memory at most, a third of a second each: five seconds of a program's
-linking. ResNet-8 makes 13 and takes 380,796 cycles on `ulx3s-85f+sdram`, as with 8; without any 392,282."""
+linking. ResNet-8 made 13 and took 380,796 cycles on `ulx3s-85f+sdram`, as with 8; without any 392,282."""
 
 CodeKey = tuple[tuple[Ordered, ...], ...]
 
