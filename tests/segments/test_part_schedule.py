@@ -8,6 +8,8 @@ from small_networks import SMALL, chain
 
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Graph
+from onnxhw.isa.microcode import length
+from onnxhw.isa.units import Unit
 from onnxhw.sched import Occupied
 from onnxhw.segments.hazards import SegmentUse
 from onnxhw.segments.part_schedule import PartSchedules
@@ -66,3 +68,15 @@ def test_no_room_is_told_twice() -> None:
     for _ in range(2):
         with pytest.raises(DoesNotFitError):
             schedules(graph, full, frozenset())
+
+
+def test_microcode_that_fits_alone_and_not_behind_another_segments_is_refused() -> None:
+    graph = chain()
+    code = PartSchedules(SMALL)(graph, Occupied(), frozenset()).candidate.code[Unit.VECTOR]
+    words = length(code)
+    tight = replace(SMALL, vector_ucode=words)
+    with pytest.raises(DoesNotFitError, match="vector microcode is too long for its ring") as error:
+        PartSchedules(tight).alone(graph, frozenset())
+    assert error.value.code == "E5104"
+    roomy = replace(SMALL, vector_ucode=words + 2 * len(code) + code[0].words())
+    assert PartSchedules(roomy).alone(graph, frozenset()).cycles > 0

@@ -144,7 +144,7 @@ def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tr
         # All blocks of channels of the first stripe come before another stripe.
         assert len({(box.rows, box.cols) for box in boxes[:blocks]}) == 1 < blocks < len(boxes)
         (result,) = (region.tensor for region in made[0].outputs)
-        kept, times = search._kept(candidate, made[0], {result: boxes[0]})
+        kept, times = search._reused(candidate, made[0], {result: boxes[0]})
         assert times in (1, blocks)
         if kept:
             assert set(kept) == {region for region in made[0].loads if region in made[1].loads}

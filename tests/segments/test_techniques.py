@@ -55,7 +55,7 @@ def test_without_depth_first_a_segment_has_one_operation(whole: tuple[Plan, Devi
 
 def test_without_residents_all_constants_come(whole: tuple[Plan, DeviceProgram]) -> None:
     _, program = made(replace(Techniques(), residents=False))
-    assert not len(program.weights) and not len(program.params) and not len(program.tables)  # noqa: PT018
+    assert [len(each) for each in (program.weights, program.params, program.tables)] == [0, 0, 0]
     assert len(whole[1].params)
 
 

@@ -90,15 +90,15 @@ def make_plan(
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
     known: dict[object, list[Candidate]] = {}
     orders = [graph] if (order := depth_first(graph)) == graph.ops else [graph, replace(graph, ops=order)]
-    made: list[tuple[float, list[Segment]]] = []
+    plans: list[tuple[float, list[Segment]]] = []
     for each in orders:
         search = _Search(each, config, LONGEST if techniques.depth_first else 1, known)
         try:
-            made.append(_accepted(search, accept))
+            plans.append(_accepted(search, accept))
         except NoPartError:
-            if each is orders[-1] and not made:
+            if each is orders[-1] and not plans:
                 raise
-    linked = chained(min(made, key=lambda each: each[0])[1], config)
+    linked = chained(min(plans, key=lambda each: each[0])[1], config)
     found = Plan(linked, assign(graph, linked, config, config.external))
     check_plan(graph, found, config)
     return found
@@ -245,7 +245,7 @@ class _Search:
             return
         for by_stripe in (False, True) if 1 < blocks < count else (False,):
             ordered = replace(candidate, by_stripe=by_stripe)
-            kept, times = self._kept(ordered, segment, wanted)
+            kept, times = self._reused(ordered, segment, wanted)
             fit = blocks * sum(weights_of(segment, self.config).values()) <= self.config.weight_depth
             if by_stripe and fit:  # the first stripe's segments bring all weights
                 first = self._cost(segment, blocks, blocks, kept, times)
@@ -255,7 +255,7 @@ class _Search:
                 cost, beside = self._cost(segment, count, count if by_stripe else blocks, kept, times)
             yield replace(ordered, cost=cost), beside
 
-    def _kept(self, candidate: Candidate, segment: Segment, wanted: dict[str, Box]) -> tuple[Sequence[Region], int]:
+    def _reused(self, candidate: Candidate, segment: Segment, wanted: dict[str, Box]) -> tuple[Sequence[Region], int]:
         """What the segment that makes the boxes `wanted` loads and its neighbour finds on chip, and for how many
         segments in a row that is so."""
         boxes = self._wanted(candidate)
