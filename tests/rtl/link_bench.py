@@ -1,15 +1,22 @@
-"""What the link's tests share: a core made of memory, and byte lines into an Amaranth simulation."""
+"""What the link's tests share: a core made of memory, and byte lines into a compiled simulation."""
 
+import ctypes
 import random
 from collections import deque
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 from amaranth import Cat, Module, Signal
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
+from onnxhw.config import HwConfig
+from onnxhw.engines.cxxrtl.build import build, elaborate, ports_of
+from onnxhw.engines.cxxrtl.design import Design
+from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Control, Space
+from onnxhw.rtl.core import Core
 from onnxhw.rtl.link.commands import CommandEngine
 
 CLOCK = 1_000_000
@@ -19,6 +26,10 @@ INPUT_WORDS = 6
 """Words of the stream of inputs."""
 DONE = 0xFFFF
 """What ARRAY_DONE and VECTOR_DONE say from the start."""
+POKED = ("run_cycles", "stop", "free", "bank_used")
+"""Ports of `MemoryCore` that tests drive."""
+PEEKED = ("running", "wild", "runs", "writes")
+"""Those that they look at."""
 
 
 class MemoryCore(wiring.Component):
@@ -33,7 +44,6 @@ class MemoryCore(wiring.Component):
     latency = 5
 
     def __init__(self, run_cycles: int = 3000) -> None:
-        self.run_cycles = run_cycles
         done = [DONE if register in (Control.ARRAY_DONE, Control.VECTOR_DONE) else 0 for register in range(SPAN)]
         self.storage = memory.MemoryData(shape=32, depth=16 * SPAN, init=done)
         super().__init__(
@@ -51,6 +61,7 @@ class MemoryCore(wiring.Component):
                 "host_waiting": Out(1),
                 "input_busy": Out(1),
                 "input_over": Out(1, init=1),
+                "run_cycles": In(32, init=run_cycles),
                 "stop": In(1),
                 "stopped": Out(1),
                 "free": In(1, init=1),
@@ -139,41 +150,24 @@ class MemoryCore(wiring.Component):
 
 
 class StreamLine:
-    """A `ByteLine` to a component with streams `i` (of `Received`) and `o`, in pysim; a byte takes about a cycle."""
+    """A `ByteLine` to a compiled component with streams `i` (of `Received`) and `o`; a byte takes about a cycle."""
 
-    def __init__(self, component, submodules=()) -> None:
-        self.component = component
-        self.cycles = 0
+    def __init__(self, design: Design) -> None:
+        self.design, self.cycles = design, 0
         self._in: deque[int] = deque()
         self._out = bytearray()
-        self.sim = Simulator(component)
-        self.sim.add_clock(1 / CLOCK)
-        self.sim.add_testbench(self._feed, background=True)
-        self.sim.add_testbench(self._collect, background=True)
-
-    async def _feed(self, ctx) -> None:
-        self.context = ctx  # good for looking at signals between runs
-        i = self.component.i
-        while True:
-            if not self._in:
-                await ctx.tick()
-                continue
-            byte = self._in.popleft()
-            ctx.set(i.payload, {"data": byte & 0xFF, "error": byte >> 8})
-            ctx.set(i.valid, 1)
-            await ctx.tick().until(i.ready)
-            ctx.set(i.valid, 0)
-
-    async def _collect(self, ctx) -> None:
-        o = self.component.o
-        ctx.set(o.ready, 1)
-        async for _, _, valid, payload in ctx.tick().sample(o.valid, o.payload):
-            if valid:
-                self._out.append(payload)
+        self._run = design.library.stream_line_run
+        self._run.restype = ctypes.c_size_t
 
     def run(self, cycles: int) -> None:
         self.cycles += cycles
-        self.sim.run_until(self.cycles / CLOCK)
+        there = (ctypes.c_uint16 * len(self._in))(*self._in)
+        back, made = ctypes.create_string_buffer(cycles), ctypes.c_size_t()
+        count = ctypes.c_size_t(len(there))
+        taken = self._run(self.design.handle, ctypes.c_uint64(cycles), there, count, back, ctypes.byref(made))
+        for _ in range(taken):
+            self._in.popleft()
+        self._out += back.raw[: made.value]
 
     def exchange(self, data) -> bytes:
         """`data` may hold 0x100: a framing error."""
@@ -248,25 +242,35 @@ class LoaderBench(wiring.Component):
         return m
 
 
+@cache
+def _library(info: Info, config: HwConfig | None) -> Path:
+    """The compiled `LoaderBench`, before the core of a configuration or one made of memory."""
+    core = MemoryCore() if config is None else Core(config)
+    top = LoaderBench(CommandEngine(info), core)
+    shown = [core.running] if config else [getattr(core, name) for name in (*POKED, *PEEKED)]
+    driver = Path(__file__).with_name("stream_line.cc").read_text()
+    text = elaborate(top, [*ports_of(top), *shown])
+    return build(lambda: text, drivers=[driver], label="loader").path
+
+
 class Bench:
-    """A simulated loader: its line, and what its core holds."""
+    """A simulated loader before a core of a configuration, or one made of memory: its line, and what that holds."""
 
-    def __init__(self, info, core=None) -> None:
-        self.core = core if core is not None else MemoryCore()
-        self.top = LoaderBench(CommandEngine(info), self.core)
-        self.line = StreamLine(self.top)
+    def __init__(self, info: Info, config: HwConfig | None = None, run_cycles: int = 3000) -> None:
+        self.design = Design(_library(info, config))
+        self.line = StreamLine(self.design)
+        if config is None:
+            self.poke("free", 1)
+            self.poke("run_cycles", run_cycles)
 
-    def poke(self, signal, value) -> None:
-        self._ask(lambda ctx: ctx.set(signal, value))
+    def poke(self, name: str, value: int) -> None:
+        """Drive one of `POKED`."""
+        self.design.set(name, value)
 
-    def peek(self, signal) -> int:
-        return self._ask(lambda ctx: ctx.get(signal))
+    def peek(self, name: str) -> int:
+        """One of `PEEKED`, or the number of `bad_frames`."""
+        return self.design.get(name)
 
     def contents(self) -> np.ndarray:
         """Every word of every space: uint32 ``[16, SPAN]``."""
-        data = self.core.storage
-        values = self._ask(lambda ctx: [ctx.get(data[i]) for i in range(data.depth)])
-        return np.array(values, np.uint32).reshape(16, SPAN)
-
-    def _ask(self, question):
-        return question(self.line.context)
+        return self.design.memory("top core memory").reshape(16, SPAN).copy()

@@ -14,6 +14,8 @@ from onnxhw.driver.inferences import Inferences
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu import run
+from onnxhw.engines.cxxrtl.build import build, elaborate
+from onnxhw.engines.cxxrtl.design import Design
 from onnxhw.errors import LinkError
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
@@ -25,7 +27,6 @@ from onnxhw.program import DeviceProgram, Entry, Place, from_host
 from onnxhw.program.input_regions import input_regions, input_stream, latency
 from onnxhw.program.storage import PackedInput
 from onnxhw.rtl.autorun import Standalone
-from onnxhw.rtl.core import Core
 from onnxhw.rtl.top import LinkedCore
 
 CLOCK, BAUD = 8_000_000, 1_000_000
@@ -55,8 +56,21 @@ class SimulatedPins:
         return self.context.get(self.device.tx)
 
 
-def connect(device):
-    pins = SimulatedPins(device)
+class CompiledPins:
+    """The same, compiled."""
+
+    def __init__(self, device) -> None:
+        text = elaborate(device)
+        self.design, self.tx = Design(build(lambda: text, label="linked core").path), 1
+
+    def step(self, rx: int) -> int:
+        self.design.set("rx", rx)
+        self.design.step()
+        return self.design.get("tx")
+
+
+def connect(device, kind=SimulatedPins):
+    pins = kind(device)
     return pins, Client(SimulationTransport(PinLine(pins, clock_hz=CLOCK, baud=BAUD), BAUD))
 
 
@@ -98,9 +112,10 @@ def check_runs(client, program, inferences):
 
 
 @pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
 def test_programs_through_the_loader_equal_the_emulator():
     """Two programs one after the other, without the serial line, which takes most of the cycles."""
-    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), CONFIG)
     client = Client(SimulationTransport(bench.line, BAUD))
     for use_table in (True, False):
         program = small_program(use_table)
@@ -109,9 +124,10 @@ def test_programs_through_the_loader_equal_the_emulator():
 
 
 @pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
 def test_inputs_that_a_killed_host_has_left_are_forgotten():
     """It has sent the next ones during a run, and not their RUN."""
-    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), CONFIG)
     first, program = Client(SimulationTransport(bench.line, BAUD)), replace(small_program(False), input_free=(1, 1))
     first.load(program)
     killed, left = Inferences(program, CLOCK, 5), np.full((1, 4, 2, 3), 77, np.int8)
@@ -133,10 +149,11 @@ LAYOUTS = [
 
 
 @pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("entry", LAYOUTS, ids=["words", "pixels", "packed"])
 def test_latency_is_predicted_from_the_last_frame_on(entry):
     """Whether the last frame brings all words of the input, half of them or one; and memory is what the table says."""
-    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), Core(CONFIG))
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), CONFIG)
     client, program = Client(SimulationTransport(bench.line, BAUD)), small_program(False)
     program.tensors["x"] = entry
     client.load(program)
@@ -156,17 +173,20 @@ def test_latency_is_predicted_from_the_last_frame_on(entry):
 
 
 @pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.slow
 def test_a_program_through_the_serial_pins_equals_the_emulator():
     program = small_program(False)
-    _, client = connect(LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD))
+    _, client = connect(LinkedCore(CONFIG, clock_hz=CLOCK, baud=BAUD), CompiledPins)
     client.load(program)
     check_runs(client, program, 1)
 
 
+@pytest.mark.rtl
+@pytest.mark.usefixtures("compiler")
 def test_another_configuration_is_refused_by_name():
     """The device's own description says what the board holds."""
-    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD))
+    bench = Bench(Info.of(CONFIG, clock_hz=CLOCK, baud=BAUD), CONFIG)
     client = Client(SimulationTransport(bench.line, BAUD))
     client.check(CONFIG)
     # The same program for another configuration is refused, by name.

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from link_bench import CLOCK, DONE, INPUT_WORDS, SPAN, Bench, MemoryCore, NoisyLine
+from link_bench import CLOCK, DONE, INPUT_WORDS, SPAN, Bench, NoisyLine
 from link_parts import MemoryPort
 
 from onnxhw.config import preset
@@ -32,6 +32,7 @@ from onnxhw.isa.memory import ENDED, Control, Space
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
 WITH_EXTERNAL = Info.of(preset("mini+sdram"), clock_hz=CLOCK, baud=CLOCK)
 SESSION = 0x5A
+pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("compiler")]
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ class InStep:
 
     def __init__(self, seed: int = 0, info: Info = INFO) -> None:
         self.rng, self.held = random.Random(seed), 0
-        self.bench = Bench(info, MemoryCore(run_cycles=1 << 30))
+        self.bench = Bench(info, run_cycles=1 << 30)
         self.port = MemoryPort(cycles=0, input_words=INPUT_WORDS)
         self.port.lasting = True
         self.port.memory |= {(0, Control.ARRAY_DONE): DONE, (0, Control.VECTOR_DONE): DONE}
@@ -83,13 +84,13 @@ class InStep:
             wanted += self.model.feed(b"")
         self.statuses |= {frame.header.space for frame in FrameReader().feed(wanted)}
         got, waited = self.bench.line.exchange(items), 0
-        self.bench.poke(self.bench.core.stop, ends)
+        self.bench.poke("stop", ends)
         # Answers take time; if there is none, the time of a short one shows it.
         while len(got) < len(wanted) or waited < 6 * len(items) + 400:
             got += self.bench.line.exchange(b"")
             waited += 100
             assert waited < 100_000
-        self.bench.poke(self.bench.core.stop, 0)
+        self.bench.poke("stop", 0)
         assert got == wanted, (bytes(item & 255 for item in items).hex(), got.hex(), wanted.hex())
         return got
 
@@ -100,8 +101,8 @@ class InStep:
             if (space, address) not in ((0, Control.RUN), (0, Control.CYCLES)):
                 wanted[space, address] = word
         assert np.array_equal(contents, wanted)
-        assert self.bench.peek(self.bench.core.runs) == self.port.runs
-        assert self.bench.peek(self.bench.core.wild) == 0
+        assert self.bench.peek("runs") == self.port.runs
+        assert self.bench.peek("wild") == 0
 
 
 def random_items(rng, model):
@@ -350,7 +351,6 @@ def test_loader_and_model_in_step(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.rtl
 @pytest.mark.parametrize(("seed", "info"), [(2, INFO), (3, INFO), (4, INFO), (5, INFO), (6, WITH_EXTERNAL)])
 def test_loader_and_model_in_step_for_long(seed, info):
     both = run_in_step(seed, 200, info)
@@ -370,16 +370,15 @@ def test_what_was_written_is_read_back_by_a_window_of_commands(bench):
     requests += [Request(Command.READ, Space.ACT, 50 * at, 50) for at in range(4)]
     answers = client.link.perform(requests)
     assert b"".join(answer.payload for answer in answers) == words.tobytes()
-    assert bench.peek(bench.core.wild) == 0
+    assert bench.peek("wild") == 0
     assert client.counters.retries == 0
 
 
 def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     """And the end of a run for the run; what is behind them waits in the input. A bank in use holds back each word."""
-    core = bench.core
     client = connect(bench)
     client.head()
-    bench.poke(core.free, 0)
+    bench.poke("free", 0)
     crc, words = 0, np.arange(1, 6, dtype="<u4")
     client.link.perform([Request(Command.COMMIT, count=7, payload=np.array([crc, *range(1, 7)], "<u4").tobytes())])
     inputs = Request(Command.WRITE, Space.INPUT, 0, INPUT_WORDS, bytes(range(4 * INPUT_WORDS)), wait=0.01)
@@ -389,22 +388,22 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     (*_, answer) = client.link.perform([*started, following, end])
     assert (answer.address, answer.payload) == (7, np.uint32(ENDED).tobytes())
     assert client.counters.timeouts == 0
-    assert bench.peek(core.wild) == 0
+    assert bench.peek("wild") == 0
     assert bench.contents()[Space.ACT, 3:8].tolist() == words.tolist()
     # Now the inputs are free from the start, but for their bank.
-    bench.poke(core.free, 1)
-    bench.poke(core.bank_used, 1)
+    bench.poke("free", 1)
+    bench.poke("bank_used", 1)
     before = bench.line.cycles
     write = Request(Command.WRITE, Space.ACT, 13, 5, words.tobytes(), wait=0.01)
     for at, each in enumerate([*started, write]):
         bench.line.exchange(client.link.frame(each, client.link._due + at).encode())
     bench.line.run(500)
     assert bench.contents()[Space.ACT, 13:15].tolist() == [1, 0], "the first word waits, the others behind it"
-    bench.poke(core.bank_used, 0)
+    bench.poke("bank_used", 0)
     bench.line.run(200)
     assert bench.contents()[Space.ACT, 13:18].tolist() == words.tolist()
-    assert bench.peek(core.running), "all in its run"
-    assert bench.peek(core.wild) == 0
+    assert bench.peek("running"), "all in its run"
+    assert bench.peek("wild") == 0
     assert bench.line.cycles - before < 3000
 
 
@@ -434,9 +433,9 @@ def test_a_bad_frame_is_answered_only_while_nothing_is_sent(bench):
     bench.line.run(500)
     bench.line.exchange(b"")
     assert send(command(Command.READ, 0, Space.ACT, 0, count=60).encode() + bad) == [(Status.OK, 0)]
-    assert bench.peek(bench.top.bad_frames) == 1
+    assert bench.peek("bad_frames") == 1
     assert send(bad) == [(Status.BAD_FRAME, 1)]
-    assert bench.peek(bench.top.bad_frames) == 2
+    assert bench.peek("bad_frames") == 2
     assert send(command(Command.POLL, 1, count=1).encode()) == [(Status.OK, 1)]
 
 
@@ -449,17 +448,16 @@ def test_every_cut_of_a_frame_is_found(bench):
         client = connect(bench)
         client.link.session = SESSION
         assert client.read(REGISTERS, 0, 1)[0] & 1 == 0
-        assert bench.peek(bench.core.writes) == 0
+        assert bench.peek("writes") == 0
 
 
 @pytest.mark.slow
-@pytest.mark.rtl
 @pytest.mark.parametrize(("seed", "rate"), [(2, 0.005), (3, 0.015)])
 def test_noise_never_writes_wrongly(bench, seed, rate):
     """Random writes and reads over a line with faults in both directions; the memory is always what was meant."""
     noisy = NoisyLine(bench.line, rate, seed)
     client, rng = connect(bench, noisy), random.Random(seed)
-    wanted = np.array(list(bench.core.storage.init), np.uint32).reshape(16, SPAN)
+    wanted = bench.contents()
     for _ in range(20):
         space, count = rng.choice((Space.ACT, Space.ACT, Space.WEIGHT)), rng.randrange(1, 20)
         address = rng.randrange(SPAN - count)
@@ -470,6 +468,6 @@ def test_noise_never_writes_wrongly(bench, seed, rate):
         got = client.read(Space.ACT, address, count)
         assert np.array_equal(got, wanted[Space.ACT, address : address + count])
     assert np.array_equal(bench.contents(), wanted)
-    assert bench.peek(bench.core.wild) == 0
+    assert bench.peek("wild") == 0
     assert noisy.faults >= 10
     assert client.counters.retries > 0
