@@ -12,6 +12,7 @@ from onnxhw.devices import family_of, find_family
 from onnxhw.devices.ecp5.floorplan import LINK, memory_sites, plan
 from onnxhw.devices.family import check_fit
 from onnxhw.errors import UsageError
+from onnxhw.garbage import collection_paused
 from onnxhw.isa.timing import MEMORY, MULTIPLY
 from onnxhw.rtl.cells import BEHAVIOURAL, primitives_of
 
@@ -54,7 +55,7 @@ LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s-85f", "u
 @pytest.mark.parametrize("name", ["mini", *LARGE])
 def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch):
     """A role that is spelt differently in RTL and plan would leave its cell to the placer, silently."""
-    from amaranth.back import rtlil
+    from amaranth.hdl import Fragment
     from netlist import Target
 
     from onnxhw.rtl.top import LinkedCore
@@ -69,7 +70,8 @@ def test_every_place_of_the_floor_plan_is_asked_for_by_a_cell(name, monkeypatch)
             return form(cell)
 
         monkeypatch.setattr(primitives, kind, noted)
-    rtlil.convert(LinkedCore(config, clock_hz=100_000_000), platform=Target(primitives), emit_src=False)
+    with collection_paused():
+        Fragment.get(LinkedCore(config, clock_hz=100_000_000), Target(primitives))
     assert {*primitives.plan.multipliers, *primitives.plan.memories} <= asked
 
 

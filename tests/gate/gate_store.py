@@ -14,6 +14,7 @@ from netlist import Target
 
 from onnxhw.config import PRESETS, HwConfig
 from onnxhw.devices import find_family
+from onnxhw.garbage import collection_paused
 from onnxhw.rtl.top import LinkedCore
 
 AMARANTH: str = amaranth.__version__
@@ -56,7 +57,8 @@ def rtlil_text(name: str) -> str:
     device = LinkedCore(CONFIGS[name], clock_hz=25_000_000)
     made_for = find_family("ecp5")
     target = Target(made_for.primitives(DEVICES[name], CONFIGS[name])) if name in DEVICES else None
-    text = rtlil.convert(device, name="device", platform=target, emit_src=False)
+    with collection_paused():
+        text = rtlil.convert(device, name="device", platform=target, emit_src=False)
     return LINE.sub("", text)
 
 

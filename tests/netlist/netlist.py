@@ -18,6 +18,7 @@ from onnxhw.build import tools
 from onnxhw.devices import find_family
 from onnxhw.devices.ecp5 import mapping as ecp5
 from onnxhw.devices.gowin import mapping as gowin
+from onnxhw.garbage import collection_paused
 from onnxhw.rtl.cells import Primitives
 
 MAPPINGS: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -81,7 +82,8 @@ def synthesize_netlist(
     become the ports."""
     made_for = find_family(family)
     target = Target(made_for.primitives(device or made_for.small, getattr(design, "config", None)))
-    text = rtlil.convert(design, name=name, platform=target, emit_src=False)
+    with collection_paused():
+        text = rtlil.convert(design, name=name, platform=target, emit_src=False)
     commands, files = MAPPINGS[family]
     script = [
         "read_rtlil top.il",

@@ -39,10 +39,14 @@ class CompiledBench:
                     core.write(space, 0, words)
                 core.write(Space.CONTROL, Control.LOAD_COUNT, units(program))
                 core.write(Space.CONTROL, Control.BUDGET, program.cycles + 200)
-                core.start()
-                core.run(program.cycles + 1000)
+                self.run(core, program)
                 registers = {r.name.lower(): core.control(r)[0] for r in Control}
                 check(program, act, registers, core.act(addresses).view(np.int8))
+
+    def run(self, core: CoreModel, program: DeviceProgram) -> None:
+        """Start what is loaded and wait for its end."""
+        core.start()
+        core.run(program.cycles + 1000)
 
 
 class Bench:

@@ -19,6 +19,7 @@ from ..devices import family_of
 from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
 from ..devices.report import RouteReport
 from ..errors import TimingError, UsageError
+from ..garbage import collection_paused
 from . import tools
 from .bitstream import Bitstream, from_entry, to_entry
 from .cache import Cache, family_sources, key_of, sources
@@ -94,7 +95,8 @@ def elaborate(design: Any, board: Board, options: FlowOptions) -> dict[str, str]
     that configuration."""
     family, platform = family_of(board), platform_of(board)
     platform.primitives = family.primitives(board.device, getattr(design, "config", None))
-    return family.files(platform, design, board, options.synth_opts)
+    with collection_paused():
+        return family.files(platform, design, board, options.synth_opts)
 
 
 def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]:

@@ -8,11 +8,13 @@ from typing import Any
 from amaranth.back import rtlil
 
 from ..build import tools
+from ..garbage import collection_paused
 
 
 def to_verilog(component: Any, *, name: str = "top", ports: Sequence[Any] | None = None) -> str:
     """Verilog of a `wiring.Component` (or an Elaboratable and its `ports`); ``clk`` and ``rst`` become ports too."""
-    text = rtlil.convert(component, name=name, ports=ports, emit_src=False)
+    with collection_paused():
+        text = rtlil.convert(component, name=name, ports=ports, emit_src=False)
     with tempfile.TemporaryDirectory(prefix="onnxhw-verilog-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         (folder / "top.il").write_text(text)

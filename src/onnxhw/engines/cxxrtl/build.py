@@ -1,6 +1,5 @@
 """From a design in Amaranth to a shared library that simulates it: RTLIL, C++ by Yosys, machine code."""
 
-import gc
 import os
 import platform
 import sys
@@ -18,6 +17,7 @@ from amaranth.lib import wiring
 
 from ...build import cache, tools
 from ...errors import ToolError
+from ...garbage import collection_paused
 from . import compiler
 from .split import SplitError, TranslationUnits, split, whole
 
@@ -80,14 +80,8 @@ def elaborate(component: Any, ports: Sequence[Any] | None = None) -> str:
     """RTLIL text of a component in domain "sync"; `ports` default to its members."""
     top = WithoutReset(component)
     chosen = [top.clk, *(ports_of(component) if ports is None else ports)]
-    # Millions of objects are made and kept: looking for garbage among them would take almost half of the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with collection_paused():
         text: str = rtlil.convert(top, ports=chosen, emit_src=False)
-    finally:
-        if collecting:
-            gc.enable()
     return text
 
 
@@ -158,10 +152,15 @@ def _generate(folder: Path, text: str, waves: bool) -> tuple[TranslationUnits, P
     tools.run("yosys", ["-q", "-p", f"read_rtlil top.il; write_cxxrtl -header -g{level} design.cc"], folder)
     source, header = (folder / "design.cc").read_text(), (folder / "design.h").read_text()
     try:
-        pieces = split(source, header, "design.h")
+        pieces = split(source, header, "design.h", unit=_unit())
     except SplitError:
         pieces = whole(source, header, "design.h")
     return pieces, _runtime(folder)
+
+
+def _unit() -> int:
+    """Characters per file. Each costs a second for its headers: without processors for more files fewer are better."""
+    return 200_000 if (os.cpu_count() or 1) > 2 else 400_000
 
 
 def _runtime(folder: Path) -> Path:
@@ -190,7 +189,7 @@ def _compile(
     tell: Progress,
 ) -> Path:
     (folder / "design.h").write_text(pieces.header)
-    for name in ("driver.h", "driver.cc", "sdram.h"):
+    for name in ("driver.h", "sdram.h"):
         (folder / name).write_text(own[name])
     define = ["-DCXXRTL_INCLUDE_CAPI_IMPL", f"-DONNXHW_TOP={pieces.top}"]
     if waves:
@@ -198,11 +197,12 @@ def _compile(
     # The key of the cache names the processor, so the code may be for it alone.
     native = ["-march=native"] if compiler.processor() else []
     common = [*words, *FLAGS, *native, f"-I{runtime}", *define]
+    # The driver stands behind the last of them: a file of its own would take a second for the same headers.
+    hot = [*pieces.hot[:-1], pieces.hot[-1] + own["driver.cc"]]
     files: list[tuple[str, str, tuple[str, ...]]] = [
-        (f"hot_{k}", text, HOT_FLAGS if not waves else ("-O1",)) for k, text in enumerate(pieces.hot)
+        (f"hot_{k}", text, HOT_FLAGS if not waves else ("-O1",)) for k, text in enumerate(hot)
     ]
     files += [(f"own_{k}", text, HOT_FLAGS) for k, text in enumerate(drivers)]
-    files += [("driver", own["driver.cc"], HOT_FLAGS)]
     # Last, so that the linker keeps the optimized copies of inline functions.
     files += [("cold", pieces.cold, COLD_FLAGS)] if pieces.cold else []
     commands = []
