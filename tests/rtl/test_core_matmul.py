@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core_bench import Bench
+from core_bench import Bench, CompiledBench
+from geometries import GEOMETRIES
 
 from onnxhw import golden
 from onnxhw.config import HwConfig
@@ -13,12 +14,12 @@ from onnxhw.ir.graph import Graph, MatMul, Port, Tensor
 from onnxhw.ir.verify import verify
 from onnxhw.sched import schedule
 
-SMALL = {"act_depth": 256, "weight_depth": 64, "acc_depth": 64, "param_depth": 64, "tables": 1}
-CONFIGS = [
-    HwConfig("4x4", rows=4, cols=4, word=4, lanes=2, acc_bits=24, **SMALL),
-    HwConfig("3x5 of 8 lanes", rows=3, cols=5, word=8, lanes=4, acc_bits=32, load_rows=3, requant_dsps=3, **SMALL),
-    HwConfig("3x3 of one lane", rows=3, cols=3, word=3, lanes=1, acc_bits=24, requant_dsps=0, **SMALL),
-]
+BY_ITSELF = HwConfig(
+    "3x3 of one lane", rows=3, cols=3, word=3, lanes=1, acc_bits=24, requant_dsps=0, act_depth=256, weight_depth=64,
+    acc_depth=64, param_depth=64, tables=1,
+)  # fmt: skip
+"""In Amaranth's simulator."""
+KINDS = [(CompiledBench, GEOMETRIES[0]), (CompiledBench, GEOMETRIES[4]), (Bench, BY_ITSELF)]
 
 
 def product(rng: np.random.Generator) -> Graph:
@@ -39,8 +40,9 @@ def product(rng: np.random.Generator) -> Graph:
 
 
 @pytest.mark.rtl
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
-def test_products(config: HwConfig) -> None:
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("kind", "config"), KINDS, ids=[config.name for _, config in KINDS])
+def test_products(kind: type[Bench | CompiledBench], config: HwConfig) -> None:
     rng = np.random.default_rng(config.word)
     cases, wanted = [], []
     for _ in range(3):
@@ -63,5 +65,5 @@ def test_products(config: HwConfig) -> None:
         np.testing.assert_array_equal(machine.read(program.tensors["y"].place), next(results))
         assert registers["cycles"] == program.cycles
 
-    Bench(config).each(cases, check)
+    kind(config).each(cases, check)
     assert next(results, None) is None

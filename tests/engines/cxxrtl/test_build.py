@@ -16,9 +16,13 @@ from onnxhw.engines.cxxrtl import build as module
 from onnxhw.engines.cxxrtl import compiler
 from onnxhw.engines.cxxrtl.build import Library, build, elaborate
 from onnxhw.engines.cxxrtl.design import Design
+from onnxhw.engines.cxxrtl.split import TranslationUnits, split, whole
 from onnxhw.errors import InternalError, ToolError
 
 pytestmark = [pytest.mark.rtl]
+
+FILE = 1500
+"""Characters per file of `Mill` that make a few of them; each takes a second or two to compile."""
 
 
 class Mill(wiring.Component):
@@ -114,17 +118,23 @@ def test_a_design_equals_its_model(mill: Library, seed: int) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_pieces_equal_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The splitter at its most eager, a statement per function, and without it: the same behaviour."""
-    split = module.split
+    """The splitter at its most eager, a statement per function and several files, and without it: it is the same."""
+    made = []
+
+    def eager(*args: Any, **_: Any) -> TranslationUnits:
+        made.append(split(*args, 1, FILE))
+        return made[-1]
+
     for name, cut, waves in (
-        ("eager", lambda *args: split(*args, 1, 1), False),
-        ("eager, waves", lambda *args: split(*args, 1, 1), True),
-        ("whole", module.whole, False),
+        ("eager", eager, False),
+        ("eager, waves", eager, True),
+        ("whole", lambda *args, **_: whole(*args), False),
     ):
         monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path / name))
         monkeypatch.setattr(module, "split", cut)
         with Design(build(lambda: elaborate(Mill()), waves=waves).path) as design:
             compare(design, 200, 9)
+    assert all(len(units.hot) > 2 for units in made)
 
 
 @pytest.mark.usefixtures("compiler")

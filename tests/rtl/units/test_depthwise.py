@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
-from core_bench import Bench
+from core_bench import CompiledBench
 
 from onnxhw import golden
 from onnxhw.config import HwConfig
@@ -138,6 +138,7 @@ def network(rng: np.random.Generator, layer: Any) -> Graph:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("config", [WHOLE, HALF], ids=lambda config: config.name)
 def test_layers(config: HwConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(array_lowering, "cycles_alone", lambda works, config: works[0].on_array)
@@ -160,4 +161,4 @@ def test_layers(config: HwConfig, monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(machine.read(program.tensors["y"].place), next(results))
         assert registers["cycles"] == program.cycles
 
-    Bench(config).each(cases, check)
+    CompiledBench(config).each(cases, check)
