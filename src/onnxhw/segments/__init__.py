@@ -9,6 +9,7 @@ from .part_cycles import PartCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import NoPartError, make_plan
 from .resident_estimate import estimate_with_residents
+from .sampling import sampled
 from .techniques import Techniques
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "link",
     "make_plan",
     "part_name",
+    "sampled",
 ]
