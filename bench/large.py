@@ -123,10 +123,11 @@ NETWORKS: dict[str, Callable[[], Graph]] = {
 
 
 def graph_of(name: str, form: str = "qdq") -> Graph:
-    """The integer graph of a network; `form`: of `networks.FORMS`, for those that onnxruntime quantizes."""
+    """The integer graph of a network, as it is planned; `form`: of `networks.FORMS`, for those that onnxruntime
+    quantizes."""
     if name in NETWORKS:
-        return NETWORKS[name]()
-    return load(networks.quantized(networks.FULL[name](), form).SerializeToString())
+        return segments.sampled(NETWORKS[name]())
+    return segments.sampled(load(networks.quantized(networks.FULL[name](), form).SerializeToString()))
 
 
 def measure(
@@ -168,7 +169,8 @@ def without(techniques: segments.Techniques) -> str:
 def random_inputs(graph: Graph, seed: int) -> dict[str, Array8]:
     """A random sample."""
     rng = np.random.default_rng(seed)
-    return {port.tensor: rng.integers(-128, 128, port.shape).astype(np.int8) for port in graph.inputs}
+    shapes = {port.tensor: graph.tensors[port.tensor].shape for port in graph.inputs}
+    return {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in shapes.items()}
 
 
 def different(graph: Graph, plan: segments.Plan, program: DeviceProgram, samples: int) -> int:

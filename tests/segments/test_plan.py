@@ -13,7 +13,7 @@ from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Conv
 from onnxhw.sched import map_operations, schedule
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.plan import act_words, packed_words, peak_words, weight_words, weights_of
+from onnxhw.segments.plan import act_words, between_words, packed_words, peak_words, weight_words, weights_of
 
 
 @pytest.mark.parametrize("name", ["mini", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"])
@@ -98,3 +98,12 @@ def test_weights_are_told_by_their_channels() -> None:
     add = cut(graph, graph.ops[3:4], {graph.ops[3].output: Box((0, 8), (0, 1), (0, 1))})
     assert add is not None
     assert weights_of(add, SMALL) == {}
+
+
+def test_words_between_operations() -> None:
+    graph = chain()
+    words = act_words(graph.tensors[graph.ops[0].output].shape, SMALL)
+    # The second operation reads the first one's result and makes another; the third one's is an output.
+    assert between_words(graph, SMALL) == 2 * words
+    alone = replace(graph, ops=graph.ops[:1], outputs=[replace(graph.outputs[0], tensor=graph.ops[0].output)])
+    assert between_words(alone, SMALL) == 0

@@ -14,7 +14,7 @@ from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.segments import PartCycles, Plan, Region, differences, make_plan
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import OperationPart, peak_words
-from onnxhw.segments.planner import LONGEST, _accepted, _Search, chained, depth_first
+from onnxhw.segments.planner import LONGEST, _accepted, _apart, _Search, chained, depth_first
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -54,6 +54,28 @@ def test_what_is_refused_is_cut_otherwise() -> None:
     assert max(seen) > 1
     assert {len(segment.graph.ops) for segment in made.segments} == {1}
     assert differences(graph, made, inputs(graph)) == []
+
+
+def test_what_is_long_is_cut_into_many_columns() -> None:
+    net = Net(8, 1)
+    net.tensors["x"] = replace(net.tensors["x"], shape=(1, 8, 1, 600))
+    graph = net.graph("sound", net.conv(net.conv("x", 8), 8))
+    made = make_plan(graph, SMALL, PartCycles(SMALL))
+    assert differences(graph, made, inputs(graph)) == []
+    # 1,200 words of 256: more than the four columns that an image is cut into
+    assert len({region.box.cols for segment in made.segments for region in segment.outputs}) > 8
+
+
+def test_banks_of_their_own() -> None:
+    net = Net(8, 16)
+    graph = net.graph("two", net.conv(net.conv("x", 8, 1), 8, 1))
+    (y,) = graph.outputs
+    segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
+    assert segment is not None
+    # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
+    assert _apart(segment, (), replace(SMALL, act_depth=1024))
+    assert _apart(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
+    assert not _apart(segment, (), replace(SMALL, act_depth=512, act_banks=4))
 
 
 def test_what_no_part_of_fits_is_named() -> None:

@@ -170,6 +170,19 @@ def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> in
     return peak
 
 
+def between_words(graph: Graph, config: HwConfig) -> int:
+    """Most activation words that are in use at once of tensors that are neither inputs nor outputs."""
+    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
+    words |= dict.fromkeys((port.tensor for port in (*graph.inputs, *graph.outputs)), 0)
+    last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
+    live, peak = set[str](), 0
+    for n, op in enumerate(graph.ops):
+        live.add(op.output)
+        peak = max(peak, sum(words[name] for name in live))
+        live = {name for name in live if last.get(name, n) > n}
+    return peak
+
+
 def ports_of(segment: Segment, regions: Collection[Region]) -> set[str]:
     """The tensors in a segment's graph that stand for these of its regions."""
     pairs = [*zip(segment.graph.inputs, segment.inputs, strict=True)]
