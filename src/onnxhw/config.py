@@ -8,6 +8,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -148,7 +149,7 @@ class HwConfig:
         raise UsageError("E2101", why, where=f"HwConfig {self.name!r}")
 
     # -- derived -------------------------------------------------------------------------------
-    @property
+    @cached_property
     def act_words(self) -> int:
         """Activation words over all banks."""
         return self.act_banks * self.act_depth
@@ -168,7 +169,7 @@ class HwConfig:
         """Bytes of activation memory."""
         return self.act_words * self.word
 
-    @property
+    @cached_property
     def weight_word(self) -> int:
         """Bytes of one weight word: ``load_rows * cols``."""
         return self.load_rows * self.cols
@@ -178,7 +179,7 @@ class HwConfig:
         """Bytes of weight memory."""
         return self.weight_depth * self.weight_word
 
-    @property
+    @cached_property
     def tile_words(self) -> int:
         """Weight words of one R x C weight tile."""
         return self.rows // self.load_rows
@@ -229,12 +230,12 @@ class HwConfig:
         """Cycles in which a parameter row is read, half of it in each: a word has one group, which keeps its row."""
         return 2 if self.lanes == self.word else 1
 
-    @property
+    @cached_property
     def depthwise_lanes(self) -> int:
         """D, channels of the depthwise unit: the largest divisor of W in whole lane groups that the columns hold."""
         return max(d for d in range(self.lanes, self.used_cols + 1, self.lanes) if self.word % d == 0)
 
-    @property
+    @cached_property
     def depthwise_words(self) -> int:
         """Weight words of one depthwise tile, 3 x 3 x D bytes."""
         return -(-(WINDOW**2) * self.depthwise_lanes // self.weight_word)
@@ -244,7 +245,7 @@ class HwConfig:
         """Array-row groups of one activation word: ``ceil(W / R)``."""
         return -(-self.word // self.rows)
 
-    @property
+    @cached_property
     def lane_groups(self) -> int:
         """Lane groups of one activation word: ``W / Q``."""
         return self.word // self.lanes
@@ -254,7 +255,7 @@ class HwConfig:
         """Lane groups of one accumulator row: ``C // Q`` (the drain serves ``C // Q * Q`` columns)."""
         return self.cols // self.lanes
 
-    @property
+    @cached_property
     def used_cols(self) -> int:
         """Columns that the drain can serve: ``C // Q * Q``."""
         return self.col_groups * self.lanes

@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 
 from .errors import UsageError
 
@@ -94,7 +95,7 @@ class ExternalMemory:
         """Address bits of a row."""
         return self.rows.bit_length() - 1
 
-    @property
+    @cached_property
     def address_bits(self) -> int:
         """Bits of an address in columns."""
         return self.row_bits + self.bank_bits + self.column_bits
@@ -130,7 +131,7 @@ class ExternalMemory:
         """Cycles of the host's slot."""
         return self.slot_precharge + self.rp
 
-    @property
+    @cached_property
     def sequence(self) -> int:
         """Most cycles from the one in which a refresh is begun to the first one after the slot."""
         return 1 + max(self.ras, self.wr) + self.rp + self.rfc + self.slot

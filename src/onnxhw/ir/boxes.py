@@ -31,8 +31,8 @@ class Box:
     @property
     def size(self) -> int:
         """Elements; 0: it is empty."""
-        _, channels, rows, cols = self.shape
-        return channels * rows * cols
+        (c0, c1), (y0, y1), (x0, x1) = self.channels, self.rows, self.cols
+        return (c1 - c0) * (y1 - y0) * (x1 - x0)
 
     @property
     def slices(self) -> tuple[slice, slice, slice, slice]:

@@ -184,6 +184,12 @@ class Operation(ABC):
         part in it; None if there is none."""
         return self if self.elementwise or box == Box.whole(y.shape) else None
 
+    def reading(self, inputs: tuple[str, ...], output: str) -> "Self":
+        """The operation between other tensors, for no node: what `dataclasses.replace` makes, without its checks."""
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, inputs=inputs, output=output, nodes=())
+        return made
+
     def require(self, holds: bool, what: str, *values: object) -> None:
         """E1302 unless it holds; `what` is only formatted then, for that takes longer than to look."""
         if not holds:

@@ -239,6 +239,8 @@ class SdramTiming:
 
     def _sequence_begins(self) -> int:
         """The first cycle in which a sequence may begin."""
+        if self.start is None and not self.host:
+            return max(self.due, self.cycle)
         idle = NEVER if self._current is None else self._current.accepted
         start = NEVER if self.start is None else self.start
         begin = max(self.due, self.cycle)

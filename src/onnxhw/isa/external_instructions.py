@@ -6,7 +6,7 @@ further words where instructions have been fetched.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from ..config import HwConfig
 from .fields import flag, unsigned
@@ -14,6 +14,8 @@ from .instructions import UNITS, Array, Code, Depthwise, Load, Ordered, Vector, 
 from .microcode import given
 from .units import Unit, units_of
 
+AFTER, AFTER_VECTOR = tuple(unit.after for unit in Unit), Unit.VECTOR.after
+"""The ordering fields, of each unit in turn, and that of the vector unit."""
 COUNT_BITS = 16
 """Bits of the ordering fields, and of the counters that they are compared with."""
 
@@ -101,6 +103,7 @@ EXTERNAL: dict[Unit, type[Ordered]] = {
     Unit.VECTOR: ExternalVector, Unit.MOVE: Move,
 }  # fmt: skip
 """What the instructions of each unit are where there is external memory."""
+_PLAIN = {unit: kind() for unit, kind in EXTERNAL.items()}
 
 
 def kinds(config: HwConfig) -> Mapping[Unit, type[Ordered]]:
@@ -120,7 +123,7 @@ def as_external(instruction: Ordered) -> Ordered:
     kind = EXTERNAL[instruction.UNIT]
     if isinstance(instruction, kind):
         return instruction
-    return kind(**{field.name: getattr(instruction, field.name) for field in fields(instruction)})
+    return _PLAIN[instruction.UNIT].but(**instruction.__dict__)
 
 
 def reads_waited(instruction: Ordered) -> int:
@@ -131,9 +134,10 @@ def reads_waited(instruction: Ordered) -> int:
 def waiting(instruction: Ordered, counts: Sequence[int], reads: int = 0) -> Ordered:
     """The instruction with these numbers to wait for, of each `Unit` in turn, and of vector instructions that must have
     read their operands."""
-    values = dict(zip((unit.after for unit in Unit), counts, strict=True))
+    values = dict(zip(AFTER, counts, strict=True))
     if isinstance(instruction, (Array, Depthwise)):
-        values |= wait_reads(values[Unit.VECTOR.after], max(reads, values[Unit.VECTOR.after]))
+        written = values[AFTER_VECTOR]
+        values |= wait_reads(written, max(reads, written))
     return instruction.but(**values)
 
 

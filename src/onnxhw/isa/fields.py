@@ -101,6 +101,15 @@ class Instruction:
         return tuple(found)
 
     @classmethod
+    @cache
+    def _places(cls) -> tuple[tuple[str, int, int, int, int], ...]:
+        """Of each field its name, place, least and largest value, and as many bits: what `encode` needs."""
+        ends = ((-(1 << spec.bits - 1), (1 << spec.bits - 1) - 1) if spec.signed else (0, (1 << spec.bits) - 1)
+                for spec in cls.specs())  # fmt: skip
+        pairs = zip(cls.specs(), ends, strict=True)
+        return tuple((spec.name, spec.offset, *limits, (1 << spec.bits) - 1) for spec, limits in pairs)
+
+    @classmethod
     def bits(cls) -> int:
         """Sum of the field widths."""
         return sum(spec.bits for spec in cls.specs())
@@ -120,13 +129,17 @@ class Instruction:
 
     def too_small(self) -> FieldSpec | None:
         """The first field below its `least`: the instruction means nothing."""
-        return next((spec for spec in self.specs() if getattr(self, spec.name) < spec.least), None)
+        fields = self.__dict__
+        return next((spec for spec in self.specs() if fields[spec.name] < spec.least), None)
 
     def encode(self) -> list[int]:
         """The instruction's 32-bit words, least significant first."""
-        value = 0
-        for spec in self.specs():
-            value |= spec.pack(int(getattr(self, spec.name)), type(self).__name__) << spec.offset
+        value, fields = 0, self.__dict__
+        for name, offset, low, high, bits in self._places():
+            field = int(fields[name])
+            if not low <= field <= high:
+                next(spec for spec in self.specs() if spec.name == name).pack(field, type(self).__name__)
+            value |= (field & bits) << offset
         return [(value >> (WORD_BITS * i)) & 0xFFFFFFFF for i in range(self.words())]
 
     @classmethod

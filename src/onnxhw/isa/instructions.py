@@ -208,11 +208,14 @@ WINDOW_BANK = 2
 """The accumulator bank of the depthwise unit, as a `Vector` that drains it names it."""
 
 
+MORE_READS = (1 << next(spec for spec in Array.specs() if spec.name == "more_reads").bits) - 1
+"""What the field `more_reads` counts at most."""
+
+
 def wait_reads(written: int, read: int) -> dict[str, int]:
     """Fields of an `Array` or `Depthwise` that waits for `written` vector instructions, and for `read` of them to have
     read their operands."""
-    most = next(spec for spec in Array.specs() if spec.name == "more_reads").bits
-    after = max(written, read - (1 << most) + 1)
+    after = max(written, read - MORE_READS)
     return {"after_vector": after, "more_reads": max(0, read - after)}
 
 

@@ -25,6 +25,7 @@ The tile recurrences run across instructions: tiles are numbered over the whole 
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
@@ -386,12 +387,24 @@ class _Run:
 
 
 def timeline(config: HwConfig, program: Code, weightless: bool = False) -> Timeline:
-    """The times of every instruction of a program: lists by unit; a unit may be left out.
+    """The times of every instruction of a program: lists by unit; a unit may be left out. To be read only.
 
     With `weightless` the loads are left out and nothing waits for them: when tiles would start if each were there.
 
     Raises `InternalError` E1110 if the program cannot end (an ordering or weight deadlock).
     """
+    if program.get(Unit.MOVE) and not weightless:
+        return _of_linked(config, tuple(tuple(program.get(unit, ())) for unit in Unit))
+    return _timeline(config, program, weightless)
+
+
+@lru_cache(1)
+def _of_linked(config: HwConfig, code: tuple[tuple[Ordered, ...], ...]) -> Timeline:
+    """The times of a program with moves, which is long: who links it, checks it and reports of it asks for them."""
+    return _timeline(config, dict(zip(Unit, code, strict=True)), False)
+
+
+def _timeline(config: HwConfig, program: Code, weightless: bool) -> Timeline:
     units = [unit for unit in Unit if program.get(unit) and not (weightless and unit == Unit.LOAD)]
     run = _Run(config, program, weightless)
     while any([run.advance(unit) for unit in units]):

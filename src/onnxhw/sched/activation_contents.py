@@ -53,6 +53,11 @@ class ActivationContents:
         bounds = np.searchsorted(places[order], np.arange(config.act_words + 1))
         self._next, self._end = bounds[:-1].copy(), bounds[1:]
 
+    def whole(self, words: Words) -> bool:
+        """Whether all cells of these words may be read."""
+        latest = self.latest[words]
+        return bool((latest != NOTHING).all() and (self.holder[words] == latest[:, None]).all())
+
     def stale(self, words: Words, cells: Mask) -> str:
         """Why these cells of these words must not be read; empty if they may."""
         if not len(words):
@@ -60,8 +65,8 @@ class ActivationContents:
         latest = self.latest[words]
         if (latest == NOTHING).any():
             return f"may read word {int(words[int((latest == NOTHING).argmax())])} before it is written"
-        wrong = ((self.holder[words] != latest[:, None]) & cells).any(axis=1)
-        if wrong.any():
+        other = self.holder[words] != latest[:, None]
+        if other.any() and (wrong := (other & cells).any(axis=1)).any():
             return f"may read word {int(words[int(wrong.argmax())])} before all its lanes hold what it has"
         return ""
 

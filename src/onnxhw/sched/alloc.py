@@ -248,9 +248,12 @@ def _place(
 
 def _free(bases: Bases, size: int, taken: Sequence[tuple[int, int]]) -> Bases:
     """Of ordered bases of so many words those that touch none of the words that are taken: first and end of each."""
-    free = np.ones(len(bases), bool)
-    for first, end in taken:
-        free[np.searchsorted(bases, first - size, "right") : np.searchsorted(bases, end)] = False
+    if not taken:
+        return bases
+    free, (firsts, ends) = np.ones(len(bases), bool), np.array(taken, np.int64).T
+    lows, highs = np.searchsorted(bases, firsts - size, "right").tolist(), np.searchsorted(bases, ends).tolist()
+    for low, high in zip(lows, highs, strict=True):
+        free[low:high] = False
     return bases[free]
 
 

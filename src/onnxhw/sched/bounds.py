@@ -4,6 +4,7 @@ It is the checker's first step: whatever passes is small enough to be looked at 
 costs the checker no more than a large one of ours. It also finds instructions that mean nothing.
 """
 
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -40,6 +41,9 @@ CYCLES = (1 << 31) - (1 << 10)
 """Most cycles of a run: the watchdog counts twice as many in 32 bits."""
 LOOKS = 1 << 22
 """Most pairs of a vector instruction and a tensor of the table: the checker looks at each. Ours have up to 2**18."""
+
+
+OPERATIONS = frozenset(VectorOp)
 
 
 def bounds(program: DeviceProgram) -> None:
@@ -183,7 +187,7 @@ class _Bounds:
             self._fail(index, i, f"reaches word {int(external.max())} of {self.config.external.host_words}")
 
     def _vector(self, index: int, i: Vector) -> None:
-        if i.op not in set(VectorOp):
+        if i.op not in OPERATIONS:
             self._fail(index, i, "no such operation")
         words = i.cb_n * i.oh_n * i.ow_n
         if words > self.config.act_words:
@@ -246,6 +250,7 @@ class _Bounds:
             raise InternalError("E1211", "has two pixels in one word", where=where)
 
 
+@lru_cache(1 << 12)
 def _offsets(count_k: int, step_k: int, count_o: int, step_o: int) -> int:
     """How many different offsets ``k * step_k + o * step_o`` there are."""
     return len(np.unique(np.arange(count_k)[:, None] * step_k + np.arange(count_o) * step_o))

@@ -90,7 +90,7 @@ class _Checker:
         self.strips = [i for i in code.get(Unit.DEPTHWISE, ()) if isinstance(i, Depthwise)]
         self.vectors = [i for i in code.get(Unit.VECTOR, ()) if isinstance(i, Vector)]
         self.moves = [i for i in code.get(Unit.MOVE, ()) if isinstance(i, Move)]
-        self.vector_reads = [np.union1d(footprint.vector_a(i), footprint.vector_b(i)) for i in self.vectors]
+        self.vector_reads = [footprint.vector_reads(i) for i in self.vectors]
         self.vector_writes = [footprint.vector_writes(i) for i in self.vectors]
         self.array = StreamState(Unit.ARRAY, self.arrays, self.loads, self.vectors, self.config)
         self.depthwise = StreamState(Unit.DEPTHWISE, self.strips, self.loads, self.vectors, self.config)
@@ -209,7 +209,7 @@ class _Checker:
             if mine[self.vector_writes[other]].any():
                 text = self.vectors[other].text()
                 self._fail("E1207", Unit.VECTOR, index, f"may read before vector[{other}] has written: {text}")
-        if np.intersect1d(reads, writes).size:
+        if footprint.meet(reads, writes):
             self._fail("E1207", Unit.VECTOR, index, "writes what it reads")
         if why := state.write(index, writes, groups):
             self._fail("E1206", Unit.VECTOR, index, why)
@@ -381,7 +381,7 @@ class _Checker:
         ]
 
     def _use(self, unit: Unit, index: int, words: Words, first: int, last: int) -> BankUse:
-        return BankUse(unit, index, first, last, frozenset(np.unique(words // self.config.act_depth).tolist()))
+        return BankUse(unit, index, first, last, frozenset(footprint.banks(words, self.config.act_depth).tolist()))
 
     # -- the tensor table ----------------------------------------------------------------------
     def tensors(self) -> None:

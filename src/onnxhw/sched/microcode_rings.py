@@ -50,10 +50,12 @@ class MicrocodeRings:
         if ring is None or index >= len(ring.spans):
             return ""
         span = ring.spans[index]
-        at = np.arange(span.first, span.end) % ring.depth
+        low, count = span.first % ring.depth, span.end - span.first
+        inside = low + count <= ring.depth
+        at = slice(low, low + count) if inside else np.arange(span.first, span.end) % ring.depth
         completed = known[PLACE[Unit.MOVE]] if known is not None else 0
         ring.fetched[at] = index
-        if not np.array_equal(ring.words[at], ring.code[span.first : span.end]):
+        if (ring.words[at] != ring.code[span.first : span.end]).any():
             return "is fetched, and its words are not in the ring of its microcode memory"
         if (late := int(ring.brought[at].max())) >= completed:
             return f"is fetched, and may be so before move[{late}] has brought its words"

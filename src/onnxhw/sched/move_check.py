@@ -121,10 +121,11 @@ class _MoveCheck:
 
     def _stream(self, unit: Unit, index: int, i: Array | Depthwise, known: Counts) -> None:
         stream = next(each for each in self.touched.streams if each.unit == unit)
-        planes = footprint.array_planes(i, self.config.word)
-        for plane, cells in zip(planes, self._cells_used(stream, index, i), strict=True):
-            if cells.any():
-                self._require("E1206", unit, index, self.act.stale(plane, cells))
+        if not self.act.whole(stream.reads[index]):  # else all planes are, whatever the weights
+            planes = footprint.array_planes(i, self.config.word)
+            for plane, cells in zip(planes, self._cells_used(stream, index, i), strict=True):
+                if cells.any():
+                    self._require("E1206", unit, index, self.act.stale(plane, cells))
         why = unordered(self.order.reads(unit, index, stream.reads[index], known), "reads")
         self._require("E1207", unit, index, why)
 
@@ -156,7 +157,7 @@ class _MoveCheck:
         self._require("E1206", Unit.VECTOR, index, self.act.stale(reads, cells))
         why = unordered(self.order.reads(Unit.VECTOR, index, reads, known), "reads")
         self._require("E1207", Unit.VECTOR, index, why)
-        if np.intersect1d(reads, writes).size:
+        if footprint.meet(reads, writes):
             self._require("E1207", Unit.VECTOR, index, "writes what it reads")
         self._require("E1206", Unit.VECTOR, index, self.act.write(index, writes, cells))
         why = unordered(self.order.writes(Unit.VECTOR, index, writes, known), "writes")

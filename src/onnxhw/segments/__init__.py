@@ -2,6 +2,7 @@
 from it."""
 
 from .checker import check_plan
+from .choice import best
 from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .linker import link, part_name
@@ -21,6 +22,7 @@ __all__ = [
     "Region",
     "Segment",
     "Techniques",
+    "best",
     "check_plan",
     "differences",
     "estimate_cycles",

@@ -1,7 +1,6 @@
 """`cut`: the segment that makes boxes of the results of a group of operations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ..ir.boxes import Box
 from ..ir.graph import Copy, Graph, Op, Piece, Port, Tensor
@@ -11,33 +10,63 @@ from .plan import OperationPart, Region, Segment
 Boxes = dict[str, Box]
 
 
-def boxes_of(graph: Graph, ops: Sequence[Op], wanted: Mapping[str, Box]) -> Boxes | None:
+class PartsOf:
+    """What operations of a graph need for a box of their result, and their parts that make it, each worked out once: of
+    a search's groups many have the same ones."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._needed: dict[tuple[str, Box], list[Box]] = {}
+        self._parts: dict[tuple[str, Box], Op | None] = {}
+
+    def needed(self, op: Op, box: Box) -> list[Box]:
+        """`Operation.needed`."""
+        key = op.output, box
+        if (found := self._needed.get(key)) is None:
+            found = self._needed[key] = op.needed(box, self.graph.operands(op), self.graph.tensors[op.output])
+        return found
+
+    def part(self, op: Op, box: Box) -> Op | None:
+        """`Operation.part`."""
+        key = op.output, box
+        if key not in self._parts:
+            self._parts[key] = op.part(box, self.graph.operands(op), self.graph.tensors[op.output])
+        return self._parts[key]
+
+
+def boxes_of(
+    graph: Graph, ops: Sequence[Op], wanted: Mapping[str, Box], parts: PartsOf | None = None
+) -> Boxes | None:
     """Of every tensor that the operations make or read the box that the boxes `wanted` of results need; None if nothing
-    of an operation's result is needed, or more of a wanted tensor than is wanted."""
+    of an operation's result is needed, or more of a wanted tensor than is wanted. `parts`: what is known of them."""
+    parts = parts or PartsOf(graph)
     boxes = dict(wanted)
     for op in reversed(ops):
         if op.output not in boxes or not boxes[op.output].size:
             return None
-        needed = op.needed(boxes[op.output], graph.operands(op), graph.tensors[op.output])
-        for name, box in zip(op.inputs, needed, strict=True):
+        for name, box in zip(op.inputs, parts.needed(op, boxes[op.output]), strict=True):
             boxes[name] = boxes[name].hull(box) if name in boxes else box
     return boxes if all(boxes[name] == box for name, box in wanted.items()) else None
 
 
-def cut(graph: Graph, ops: Sequence[Op], wanted: Mapping[str, Box]) -> Segment | None:
-    """The segment of `ops`, in order, that makes the boxes `wanted`; None if an operation has no such part.
+def cut(
+    graph: Graph, ops: Sequence[Op], wanted: Mapping[str, Box], parts: PartsOf | None = None
+) -> Segment | None:
+    """The segment of `ops`, in order, that makes the boxes `wanted`; None if an operation has no such part. `parts`:
+    what is known of them.
 
     The tensors of its graph are numbered, so that segments which do the same are alike. All inputs are loaded.
     """
-    boxes = boxes_of(graph, ops, wanted)
-    return _Cut(graph, boxes).segment(ops, wanted) if boxes else None
+    parts = parts or PartsOf(graph)
+    boxes = boxes_of(graph, ops, wanted, parts)
+    return _Cut(graph, boxes, parts).segment(ops, wanted) if boxes else None
 
 
 class _Cut:
     """A segment under construction; `names`: of the tensors in its graph by those of the model."""
 
-    def __init__(self, graph: Graph, boxes: Boxes) -> None:
-        self.graph, self.boxes = graph, boxes
+    def __init__(self, graph: Graph, boxes: Boxes, known: PartsOf) -> None:
+        self.graph, self.boxes, self.known = graph, boxes, known
         self.made = Graph("segment", {}, [], [], [])
         self.names: dict[str, str] = {}
         self.parts: list[OperationPart] = []
@@ -58,8 +87,8 @@ class _Cut:
 
     def _add(self, op: Op) -> bool:
         """Whether the operation has a part that makes its box of the operands' boxes."""
-        operands, y, box = self.graph.operands(op), self.graph.tensors[op.output], self.boxes[op.output]
-        part, needed = op.part(box, operands, y), op.needed(box, operands, y)
+        y, box = self.graph.tensors[op.output], self.boxes[op.output]
+        part, needed = self.known.part(op, box), self.known.needed(op, box)
         if part is None:
             return False
         taken: list[str] = []
@@ -78,7 +107,7 @@ class _Cut:
                 taken.append(self._crop(self.names[name], have, mine))
         self.names[op.output] = self._tensor(y, box)
         self.parts.append(OperationPart(op.name, op.output, box))
-        self.made.ops.append(replace(part, inputs=tuple(taken), output=self.names[op.output], nodes=()))
+        self.made.ops.append(part.reading(tuple(taken), self.names[op.output]))
         return True
 
     def _crop(self, name: str, have: Box, mine: Box) -> str:
@@ -92,7 +121,7 @@ class _Cut:
 
     def _tensor(self, like: Tensor, box: Box) -> str:
         name = f"t{len(self.made.tensors)}"
-        self.made.tensors[name] = replace(like, name=name, shape=box.shape)
+        self.made.tensors[name] = Tensor(name, box.shape, like.scale, like.zero_point)
         return name
 
     def _port(self, name: str) -> Port:

@@ -59,9 +59,10 @@ def _footprint(instruction: Ordered, config: HwConfig) -> Footprint:
         reads = footprint.array_reads(instruction, config.word)
     else:
         assert isinstance(instruction, Vector)
-        reads = np.union1d(footprint.vector_a(instruction), footprint.vector_b(instruction))
+        reads = footprint.vector_reads(instruction)
         writes = np.unique(footprint.vector_writes(instruction))
-    return Footprint(reads, writes, np.unique(reads // config.act_depth), np.unique(writes // config.act_depth))
+    banks = footprint.banks(reads, config.act_depth), footprint.banks(writes, config.act_depth)
+    return Footprint(reads, writes, *banks)
 
 
 class MovedWords:
@@ -104,14 +105,14 @@ class ActivationUse:
         """What a load into these words waits for: who touches them; and the vector unit, until it has written into
         their banks for the last time, for a bank takes one write per cycle."""
         waits = {unit: int(self.touched[unit][words].max(initial=0)) for unit in USERS}
-        banks = np.unique(words // self.config.act_depth)
+        banks = footprint.banks(words, self.config.act_depth)
         waits[Unit.VECTOR] = max(waits[Unit.VECTOR], int(self.written_banks[banks].max(initial=0)))
         return waits
 
     def before_store(self, words: Words) -> dict[Unit, int]:
         """What a store from these words waits for: who writes them, and who reads their banks, each of which takes one
         read per cycle."""
-        banks = np.unique(words // self.config.act_depth)
+        banks = footprint.banks(words, self.config.act_depth)
         waits = {unit: int(self.read_banks[unit][banks].max(initial=0)) for unit in USERS}
         waits[Unit.VECTOR] = max(waits[Unit.VECTOR], int(self.written[words].max(initial=0)))
         return waits

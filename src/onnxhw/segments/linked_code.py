@@ -5,6 +5,7 @@ are known. Then the ordering fields are set, microcode that does not fit the rin
 end of the run the rings get their first words back, for the next run.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -76,6 +77,8 @@ class LinkedCode:
         self.config, self.external = config, external
         self.units: dict[Unit, list[LinkedInstruction]] = {unit: [] for unit in UNITS}
         self.moves: list[LinkedMove] = []
+        self._known: dict[Unit, tuple[list[int], list[Ordered]]] = {}
+        """Of a unit the moves that its instructions waited for when they were last encoded, and what came of it."""
         self._brought = 0
         """Words of the moves' microcode that are read from external memory."""
 
@@ -140,7 +143,7 @@ class LinkedCode:
             self._restore(kept, unit, base)
         own = self.external.words
         final = self._with_loaders(kept, own)
-        code: dict[Unit, list[Ordered]] = {unit: self._encoded(unit) for unit in UNITS}
+        code = {unit: list(self._encoded(unit)) for unit in UNITS}
         code[Unit.MOVE] = final
         for unit in UNITS:
             words = np.array(pack(code[unit]), np.uint32)
@@ -186,7 +189,7 @@ class LinkedCode:
         unit, depth, mine = part.unit, part.unit.ucode(self.config), ends[part.unit]
         first, words = self._words(part, ends)
         # The last instruction that has words at or before the last one that is overwritten.
-        last = int(np.searchsorted(mine, first + words - depth, side="left"))
+        last = bisect_left(mine, first + words - depth)
         if last >= part.first - 1:
             raise DoesNotFitError(
                 "E5104", f"{unit} microcode of {mine[part.end - 1] - mine[part.first - 1]} words at once, the ring of "
@@ -203,12 +206,16 @@ class LinkedCode:
 
     def _encoded(self, unit: Unit) -> list[Ordered]:
         """A unit's instructions with their ordering fields."""
-        found, absolute = [], [0] * len(Unit)
-        for item in self.units[unit]:
-            counts = (*item.waits[:-1], item.move)
-            absolute = [max(pair) for pair in zip(absolute, counts, strict=True)]
-            found.append(waiting(item.instruction, absolute, item.reads))
-        return found
+        items = self.units[unit]
+        moves = [item.move if item.moves else 0 for item in items]
+        if unit not in self._known or self._known[unit][0] != moves:
+            absolute: Sequence[int] = [0] * len(Unit)
+            found: list[Ordered] = []
+            for item, move in zip(items, moves, strict=True):
+                absolute = list(map(max, absolute, (*item.waits[:-1], move)))
+                found.append(waiting(item.instruction, absolute, item.reads))
+            self._known[unit] = moves, found
+        return self._known[unit][1]
 
     def _with_loaders(self, kept: list[LinkedMove], own: int) -> list[Ordered]:
         """The moves as instructions, numbered anew: with those that bring further microcode of moves, whose words lie
@@ -280,5 +287,5 @@ def _moves(moves: Sequence[LinkedMove]) -> list[Ordered]:
 def _next(move: LinkedMove, absolute: Sequence[int]) -> tuple[list[int], Ordered]:
     """A move as an instruction behind others that waited for the counts `absolute`; and what it waits for."""
     counts = [*(move.after.get(unit, 0) for unit in UNITS), 0]
-    waits = [max(pair) for pair in zip(absolute, counts, strict=True)]
+    waits = list(map(max, absolute, counts))
     return waits, waiting(Move(**move.fields), waits)

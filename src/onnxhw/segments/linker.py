@@ -5,6 +5,7 @@ of tensors that no running instruction is in the way of; and results leave. Ever
 says is in its way (`hazards`), every instruction for the moves that it needs, and `move_order` says which move is next.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -122,7 +123,8 @@ class _Linker:
 
     def _microcode(self, unit: Unit, count: int, first: int) -> None:
         """Bring the microcode of a unit's last instructions, for which its last one before them waits."""
-        holder = next((run for run in self.runs if run.ends[unit] >= first), None) if first else None
+        at = bisect_left(self.runs, first, key=lambda run: run.ends[unit]) if first else len(self.runs)
+        holder = self.runs[at] if at < len(self.runs) else None
         job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.number if holder else -1)
         self.microcode[unit].append(job)
         if holder:

@@ -1,7 +1,10 @@
 """`PartSchedules`: segments scheduled where others have left room, those of a kind by one search."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+
+import numpy as np
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
@@ -26,6 +29,17 @@ times the cycles that it takes in an empty memory. Operands of an Add that canno
 SEARCHES = 16
 """Searches of tensors' places in a part of the memory at most, a third of a second each: five seconds of a program's
 linking. ResNet-8 made 13 and took 380,796 cycles on `ulx3s-85f+sdram`, as with 8; without any 392,282."""
+
+def content(graph: Graph) -> object:
+    """Equal for graphs that are equal, with equal constants."""
+    numbers = tuple((x.scale, x.zero_point) for x in graph.tensors.values())
+    ops = tuple(tuple(_value(getattr(op, each.name)) for each in fields(op)) for op in graph.ops)
+    return kind(graph), numbers, ops
+
+
+def _value(value: object) -> object:
+    return (str(value.dtype), blake2b(value.tobytes()).digest()) if isinstance(value, np.ndarray) else value
+
 
 CodeKey = tuple[tuple[Ordered, ...], ...]
 
@@ -58,6 +72,15 @@ class PointAlone:
     cycles: int
 
 
+@dataclass(frozen=True)
+class Ways:
+    """The ways to schedule a graph of this `content`, and by number those of them that were lowered."""
+
+    content: object
+    variants: list[Variant]
+    lowered: dict[int, LoweredGraph]
+
+
 class PartSchedules:
     """Schedules segments on a configuration; what the search has found for one is taken for all of its kind."""
 
@@ -67,9 +90,9 @@ class PartSchedules:
         self._points: dict[object, PointAlone] = {}
         self._searches = 0
         self._times: dict[CodeKey, Timeline] = {}
-        self._lowered: tuple[Graph | None, frozenset[str], list[Variant], dict[int, LoweredGraph]]
-        self._lowered = None, frozenset(), [], {}
-        """The segment that was scheduled last: its ways, and those of them that were lowered."""
+        self._lowered: dict[object, Ways] = {}
+        self._parts: dict[object, ScheduledPart] = {}
+        """Of equal segments, as stripes with the same weights are, what was scheduled again in the same way."""
 
     def __call__(self, graph: Graph, occupied: Occupied, packed: frozenset[str]) -> ScheduledPart:
         """The program of a segment's graph; inputs named in `packed` may lie otherwise than as they are.
@@ -84,14 +107,18 @@ class PartSchedules:
         ways = self._ways(graph, packed)
         if known is not None:
             number, point = known
-            if number < len(ways) and (found := self._rescheduled(number, occupied, [point], 0)):
+            equal = ways.content, key
+            if equal in self._parts:
+                return self._parts[equal]
+            if number < len(ways.variants) and (found := self._rescheduled(ways, number, occupied, [point], 0)):
+                self._parts[equal] = found
                 return found
         found_alone = self.alone(graph, packed)
         number, most = found_alone.way, LIKE * found_alone.cycles
-        part = self._rescheduled(number, occupied, _placements(found_alone.point), round(most))
+        part = self._rescheduled(ways, number, occupied, _placements(found_alone.point), round(most))
         try:
             if part is None or part.candidate.cycles > most:
-                number, part = self._elsewhere(ways, occupied, number, part)
+                number, part = self._elsewhere(ways.variants, occupied, number, part)
         except (DoesNotFitError, UnsupportedError) as error:
             self._known[key] = error
             raise
@@ -115,7 +142,7 @@ class PartSchedules:
 
     def alone(self, graph: Graph, packed: frozenset[str]) -> PointAlone:
         """What the search finds for a segment's kind in an empty memory; errors as of the scheduler."""
-        ways = self._ways(graph, packed)
+        ways = self._ways(graph, packed).variants
         key = kind(graph), frozenset(name for way in ways for name in way.storage)
         if key not in self._points:
             number, part = self._searched(ways, Occupied())
@@ -142,20 +169,21 @@ class PartSchedules:
             raise error
         return best
 
-    def _ways(self, graph: Graph, packed: frozenset[str]) -> list[Variant]:
+    def _ways(self, graph: Graph, packed: frozenset[str]) -> "Ways":
         """The graph, and the first with packed inputs that can be scheduled, if only those are packed that may be."""
-        if self._lowered[0] is not graph or self._lowered[1] != packed:
+        key = content(graph), packed
+        if key not in self._lowered:
             inputs = packed_inputs(graph, self.config) if packed else []
-            ways = [Variant(graph), *(each for each in inputs if set(each.storage) <= packed)]
-            self._lowered = graph, packed, ways, {}
-        return self._lowered[2]
+            variants = [Variant(graph), *(each for each in inputs if set(each.storage) <= packed)]
+            self._lowered[key] = Ways(key, variants, {})
+        return self._lowered[key]
 
     def _rescheduled(
-        self, number: int, occupied: Occupied, points: Sequence[SearchPoint], enough: int
+        self, ways: "Ways", number: int, occupied: Occupied, points: Sequence[SearchPoint], enough: int
     ) -> ScheduledPart | None:
         """The fastest program of search points that were found for another segment of the kind, or the first that takes
         so few cycles; of the way `number`."""
-        way, lowerings = self._lowered[2][number], self._lowered[3]
+        way, lowerings = ways.variants[number], ways.lowered
         graph = lowerings[number].graph if number in lowerings else same_operand(way.graph)
         ops, theirs = {op.output: op for op in graph.ops}, {op.name: op.output for op in points[0].graph.ops}
         if set(theirs.values()) != set(ops):

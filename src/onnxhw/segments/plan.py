@@ -101,9 +101,10 @@ def packed_words(x: Tensor, op: Op, config: HwConfig) -> int | None:
 def depthwise_cycles(op: Op, x: Tensor, config: HwConfig) -> int | None:
     """Cycles in which the depthwise unit reads a convolution's operand, once for each window of 3 x 3 that its kernel
     takes; None if the unit cannot do it, or the array takes fewer."""
+    if not config.depthwise or not op.channelwise or len(op.weight) != x.channels:
+        return None
     window, (down, across) = op.window, pieces(op)
-    dense = all(step == 1 or size == 1 for step, size in zip(window.dilations, window.kernel, strict=True))
-    if not config.depthwise or not op.channelwise or len(op.weight) != x.channels or not dense:
+    if not all(step == 1 or size == 1 for step, size in zip(window.dilations, window.kernel, strict=True)):
         return None
     largest = 128 * int(np.abs(op.weight.astype(np.int64)).sum(axis=(1, 2, 3)).max()) if down * across > 1 else 0
     if largest >= 1 << config.sum_bits - 1:
@@ -162,11 +163,12 @@ def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> in
             words[name] = packed_words(graph.tensors[name], op, config) or words[name]
     last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
     last |= dict.fromkeys([*kept, *(port.tensor for port in graph.outputs)], len(graph.ops))
-    live, peak = inputs, 0
+    live, peak = sum(words[name] for name in inputs), 0
     for n, op in enumerate(graph.ops):
-        live.add(op.output)
-        peak = max(peak, sum(words[name] for name in live))
-        live = {name for name in live if last.get(name, n) > n}
+        live += words[op.output]
+        peak = max(peak, live)
+        ended = {op.output, *op.inputs} if n else {op.output, *inputs, *op.inputs}
+        live -= sum(words[name] for name in ended if last.get(name, n) <= n)
     return peak
 
 

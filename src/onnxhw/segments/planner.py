@@ -17,7 +17,7 @@ from ..ir.boxes import Box, Span
 from ..ir.graph import Graph, Op
 from .buffers import assign
 from .checker import check_plan
-from .cutting import boxes_of, cut
+from .cutting import PartsOf, boxes_of, cut
 from .estimate import LINEAR, SPILLED, SWAP, depends
 from .plan import (
     PARAM_BYTES,
@@ -72,7 +72,7 @@ class NoPartError(DoesNotFitError):
         self.operation = op.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Candidate:
     """A way to run the operations `first` to `end`: the last result in so many blocks of channels, stripes of rows and
     of columns; (1, 1, 1): everything at once. `by_stripe`: all blocks of a stripe before the next stripe, instead of
@@ -85,14 +85,51 @@ class Candidate:
     cost: float = 0.0
 
 
+@dataclass(frozen=True)
+class Boxes:
+    """The boxes that a group's last result is cut into, in the order in which they are made: all stripes of a block of
+    channels before the next block, or `by_stripe` all blocks of a stripe. `stripes`: their columns and rows."""
+
+    channels: list[Span]
+    stripes: list[tuple[Span, Span]]
+    by_stripe: bool
+
+    def __len__(self) -> int:
+        return len(self.channels) * len(self.stripes)
+
+    def __getitem__(self, n: int) -> Box:
+        if self.by_stripe:
+            stripe, block = divmod(n % len(self), len(self.channels))
+        else:
+            block, stripe = divmod(n % len(self), len(self.stripes))
+        across, down = self.stripes[stripe]
+        return Box(self.channels[block], down, across)
+
+    @property
+    def inner(self) -> int:
+        """How many in a row may have an operand in common."""
+        if self.by_stripe:
+            return len(self.channels)
+        counts = len({down for _, down in self.stripes}), len({across for across, _ in self.stripes})
+        return next((n for n in (*counts, len(self.channels)) if n > 1), 1)
+
+    def middle(self) -> int:
+        """The one in the middle of the first block of channels: the last block may have fewer."""
+        stripe = len(self.stripes) // 2
+        return stripe * len(self.channels) if self.by_stripe else stripe
+
+
 def make_plan(
-    graph: Graph, config: HwConfig, accept: Callable[[Graph], object], techniques: Techniques = ALL
+    graph: Graph, config: HwConfig, accept: Callable[[Graph], object], techniques: Techniques = ALL, banks: bool = True
 ) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
     `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
-    (`onnxhw.segments.PartCycles`). `UsageError` E2190: the configuration has no external memory. `DoesNotFitError`
-    E5190: it is too small. `NoPartError` E5191: of an operation there is no part that fits the chip.
+    (`onnxhw.segments.PartCycles`). `banks`: costs know that transfers wait for banks that runs use; otherwise they go
+    beside runs wherever there are words for them.
+
+    `UsageError` E2190: the configuration has no external memory. `DoesNotFitError` E5190: it is too small.
+    `NoPartError` E5191: of an operation there is no part that fits the chip.
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
@@ -100,7 +137,7 @@ def make_plan(
     orders = [graph] if (order := depth_first(graph)) == graph.ops else [graph, replace(graph, ops=order)]
     plans: list[tuple[float, list[Segment]]] = []
     for each in orders:
-        search = _Search(each, config, LONGEST if techniques.depth_first else 1, known)
+        search = _Search(each, config, LONGEST if techniques.depth_first else 1, known, banks)
         try:
             plans.append(_accepted(search, accept))
         except NoPartError:
@@ -115,14 +152,20 @@ def make_plan(
 def _accepted(search: "_Search", accept: Callable[[Graph], object]) -> tuple[float, list[Segment]]:
     """The cost and the segments of the cheapest candidates of which nothing is refused; `NoPartError` E5191."""
     refused: dict[Candidate, str] = {}
+    accepted: dict[Candidate, list[Segment]] = {}
     for _ in range(ROUNDS):
         segments: list[Segment] = []
         known, chosen = len(refused), search.best(refused)
         for candidate in chosen:
+            if candidate in accepted:
+                segments += accepted[candidate]
+                continue
             made = search.segments(candidate)
             if why := _refusal(search.graph, made, search.config, accept):
                 refused[candidate] = why
-            segments += made or []
+            elif made:
+                accepted[candidate] = made
+                segments += made
         if len(refused) == known:
             return sum(candidate.cost for candidate in chosen), segments
     raise NoPartError(search.graph.ops[0], list(refused.values()))
@@ -134,7 +177,8 @@ def _refusal(
     """Why a candidate cannot be; "" if it can."""
     try:
         for segment in segments or ():
-            if why := _too_large(segment, config) or _between_words(graph, segment, config):
+            weights, peak = sum(weights_of(segment, config).values()), peak_words(segment.graph, config)
+            if why := _too_large(weights, peak, config) or _between_words(graph, segment, config):
                 return why
             accept(segment.graph)
     except (DoesNotFitError, UnsupportedError) as error:
@@ -144,18 +188,22 @@ def _refusal(
 
 class _Search:
     """Candidates of a graph on a configuration, of `longest` operations at most; `known`: those of groups that another
-    order of the operations has, too."""
+    order of the operations has, too; `banks`: costs know of them."""
 
-    def __init__(self, graph: Graph, config: HwConfig, longest: int, known: dict[object, list[Candidate]]) -> None:
+    def __init__(
+        self, graph: Graph, config: HwConfig, longest: int, known: dict[object, list[Candidate]], banks: bool = True
+    ) -> None:
         assert config.external is not None
-        self.graph, self.config = graph, config
+        self.graph, self.config, self.banks = graph, config, banks
         self.column = config.external.data_bits / 8
+        self.parts = PartsOf(graph)
         outputs = {port.tensor for port in graph.outputs}
         held = config.weight_depth * config.weight_word
         self.stall = 0 if held < sum(op.weight.size for op in graph.ops) < STAY * held else STALL
         self.last_use = {name: n for n, op in enumerate(self.graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys(outputs, len(graph.ops))
         self.candidates: list[Candidate] = []
+        self.by_first: dict[int, list[Candidate]] = {}
         for first in range(len(graph.ops)):
             for end in range(first + 1, min(first + longest, len(graph.ops)) + 1):
                 key = tuple(op.output for op in graph.ops[first:end])
@@ -163,6 +211,7 @@ class _Search:
                     known[key] = [*self._of(first, end)]
                 found = [replace(each, first=first, end=end) for each in known[key]]
                 self.candidates += found
+                self.by_first.setdefault(first, []).extend(found)
                 if not found and len(self._results(Candidate(first, end, (1, 1, 1)))) == 1:
                     break  # one that is longer takes more memory
 
@@ -170,12 +219,8 @@ class _Search:
         """The cheapest candidates that make all operations, in order; E5191 if there are none."""
         count = len(self.graph.ops)
         chosen: dict[int, tuple[float, Candidate | None]] = {count: (0.0, None)}
-        by_first: dict[int, list[Candidate]] = {}
-        for candidate in self.candidates:
-            if candidate not in refused:
-                by_first.setdefault(candidate.first, []).append(candidate)
         for first in reversed(range(count)):
-            ways = [each for each in by_first.get(first, ()) if each.end in chosen]
+            ways = [each for each in self.by_first.get(first, ()) if each.end in chosen and each not in refused]
             if ways:
                 best = min(ways, key=lambda each: each.cost + chosen[each.end][0])
                 chosen[first] = best.cost + chosen[best.end][0], best
@@ -191,7 +236,8 @@ class _Search:
 
     def segments(self, candidate: Candidate) -> list[Segment] | None:
         """The segments of a candidate, in order, all inputs loaded."""
-        made = [cut(self.graph, self._ops(candidate), wanted) for wanted in self._wanted(candidate)]
+        ops = self._ops(candidate)
+        made = [cut(self.graph, ops, wanted, self.parts) for wanted in self._wanted(candidate)]
         return [segment for segment in made if segment] if all(made) else None
 
     def _ops(self, candidate: Candidate) -> list[Op]:
@@ -201,21 +247,20 @@ class _Search:
         """Of each part the boxes that it makes for others."""
         if candidate.cuts == (1, 1, 1):
             return [{name: Box.whole(self.graph.tensors[name].shape) for name in self._results(candidate)}]
-        return [{self.graph.ops[candidate.end - 1].output: box} for box in self._boxes(candidate)]
+        name, boxes = self.graph.ops[candidate.end - 1].output, self._boxes(candidate)
+        return [{name: boxes[n]} for n in range(len(boxes))]
 
     def _results(self, candidate: Candidate) -> list[str]:
         """What a group makes for others."""
         made, end = [op.output for op in self._ops(candidate)], candidate.end
         return [name for name in made if self.last_use.get(name, end) >= end]
 
-    def _boxes(self, candidate: Candidate) -> list[Box]:
+    def _boxes(self, candidate: Candidate) -> Boxes:
         """Blocks of channels, and stripes of columns, in each stripes of rows."""
         y, (blocks, rows, cols) = self.graph.tensors[self.graph.ops[candidate.end - 1].output], candidate.cuts
         channels = _spans(y.channels, blocks, self.config.used_cols)
         stripes = [*product(_spans(y.width, cols), _spans(y.height, rows))]
-        if candidate.by_stripe:
-            return [Box(mine, down, across) for (across, down), mine in product(stripes, channels)]
-        return [Box(mine, down, across) for mine, (across, down) in product(channels, stripes)]
+        return Boxes(channels, stripes, candidate.by_stripe)
 
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
         """Everything at once if that fits; else of each number of blocks and of columns, in each order, the fewest
@@ -250,49 +295,55 @@ class _Search:
     def _costs(self, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
         """The candidate in each order of its boxes, with its cycles, about, and whether a part's transfers fit beside
         another part; nothing if a part does not fit."""
-        boxes = self._wanted(candidate)
-        blocks = len({box.channels for each in boxes for box in each.values()}) if len(boxes) > 1 else 1
-        # In the middle of the first block: the last one may have fewer channels.
-        count, wanted = len(boxes), boxes[len(boxes) // blocks // 2]
-        segment = cut(self.graph, self._ops(candidate), wanted)
-        if segment is None or _too_large(segment, self.config) or _between_words(self.graph, segment, self.config):
+        if candidate.cuts == (1, 1, 1):
+            (wanted,), blocks, count = self._wanted(candidate), 1, 1
+        else:
+            boxes = self._boxes(candidate)
+            blocks, count = len(boxes.channels), len(boxes)
+            wanted = {self.graph.ops[candidate.end - 1].output: boxes[boxes.middle()]}
+        segment = cut(self.graph, self._ops(candidate), wanted, self.parts)
+        if segment is None:
             return
+        weights, alone = sum(weights_of(segment, self.config).values()), peak_words(segment.graph, self.config)
+        if _too_large(weights, alone, self.config) or _between_words(self.graph, segment, self.config):
+            return
+        busy = _run(segment.graph, self.config)
         for by_stripe in (False, True) if 1 < blocks < count else (False,):
             ordered = replace(candidate, by_stripe=by_stripe)
-            kept, times = self._reused(ordered, segment, wanted)
-            fit = blocks * sum(weights_of(segment, self.config).values()) <= self.config.weight_depth
+            kept, times, peak = self._reused(ordered, segment, alone)
+            fit = blocks * weights <= self.config.weight_depth
             if by_stripe and fit:  # the first stripe's segments bring all weights
-                first = self._cost(segment, blocks, blocks, kept, times)
-                others = self._cost(segment, count - blocks, 0, kept, times)
+                first = self._cost(segment, weights, busy, peak, blocks, blocks, kept, times)
+                others = self._cost(segment, weights, busy, peak, count - blocks, 0, kept, times)
                 cost, beside = first[0] + others[0], first[1]
             else:
-                cost, beside = self._cost(segment, count, count if by_stripe else blocks, kept, times)
+                rounds = count if by_stripe else blocks
+                cost, beside = self._cost(segment, weights, busy, peak, count, rounds, kept, times)
             yield replace(ordered, cost=cost), beside
 
-    def _reused(self, candidate: Candidate, segment: Segment, wanted: dict[str, Box]) -> tuple[Sequence[Region], int]:
-        """What the segment that makes the boxes `wanted` loads and its neighbour finds on chip, and for how many
-        segments in a row that is so."""
-        boxes = self._wanted(candidate)
+    def _reused(self, candidate: Candidate, segment: Segment, alone: int) -> tuple[Sequence[Region], int, int]:
+        """What the segment that makes the box in the middle loads and its neighbour finds on chip, for how many
+        segments in a row that is so, and the activation words that are then in use at once; `alone`: if nothing is."""
+        if candidate.cuts == (1, 1, 1):
+            return (), 1, alone
+        boxes = self._boxes(candidate)
         if len(boxes) == 1:
-            return (), 1
-        made = [box for each in boxes for box in each.values()]
-        spans = zip(*((box.channels, box.rows, box.cols) for box in made), strict=True)
-        blocks, rows, cols = (len(set(each)) for each in spans)
-        inner = blocks if candidate.by_stripe else next(n for n in (rows, cols, blocks) if n > 1)
-        at = boxes.index(wanted)
-        other = boxes_of(self.graph, self._ops(candidate), boxes[at + 1 if (at + 1) % inner else at - 1]) or {}
+            return (), 1, alone
+        at, inner = boxes.middle(), boxes.inner
+        beside = {self.graph.ops[candidate.end - 1].output: boxes[at + 1 if (at + 1) % inner else at - 1]}
+        other = boxes_of(self.graph, self._ops(candidate), beside, self.parts) or {}
         same = tuple(region for region in segment.loads if other.get(region.tensor) == region.box)
-        if peak_words(segment.graph, self.config, ports_of(segment, same)) > self.config.act_words:
-            return (), 1
-        return same, inner
+        peak = peak_words(segment.graph, self.config, ports_of(segment, same)) if same else alone
+        return (same, inner, peak) if peak <= self.config.act_words else ((), 1, alone)
 
     def _cost(
-        self, segment: Segment, count: int, rounds: int, kept: Sequence[Region], times: int
-    ) -> tuple[float, bool]:
-        """Cycles, about, of `count` segments whose weights come so many `rounds`, and whether transfers fit beside
-        them. `kept`: what comes once for so many segments."""
+        self, segment: Segment, weights: int, busy: int, peak: int, count: int, rounds: int, kept: Sequence[Region],
+        times: int,
+    ) -> tuple[float, bool]:  # fmt: skip
+        """Cycles, about, of `count` segments of so many weight words and, at their `peak`, activation words, that are
+        `busy` for so many cycles, whose weights come so many `rounds`, and whether transfers fit beside them. `kept`:
+        what comes once for so many segments."""
         config = self.config
-        weights = sum(weights_of(segment, config).values())
         params = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops)
         linear, spilled = self.column * LINEAR, self.column * SPILLED
         of_weights = rounds * (weights * config.weight_word + params) / linear
@@ -301,14 +352,14 @@ class _Search:
         loads = sum(region.box.size for region in segment.loads)
         once = sum(region.box.size for region in kept)
         moved = count * (outputs + loads - once) + count / times * once
-        runs = count * (_run(segment.graph, config) + OVERHEAD + SWAP)
+        runs = count * (busy + OVERHEAD + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
         late += (outputs + loads) / spilled + count * self.stall
         words = region_words((*(region for region in segment.loads if region not in kept), *segment.outputs), config)
-        if peak_words(segment.graph, config, ports_of(segment, kept)) + words > config.act_words:
+        if peak + words > config.act_words:
             return max(runs, of_weights) + moved / spilled + late, False
         shorter, longer = sorted((runs, of_weights + moved / spilled))
-        apart = _apart(segment, kept, config)
+        apart = not self.banks or _apart(segment, kept, config)
         return longer + (0 if apart else TOGETHER * shorter) + late, apart
 
 
@@ -335,12 +386,13 @@ def depth_first(graph: Graph) -> list[Op]:
     return found
 
 
-def _too_large(segment: Segment, config: HwConfig) -> str:
-    """What of a segment exceeds its memory; "" if nothing does."""
-    if (words := sum(weights_of(segment, config).values())) > config.weight_depth:
-        return f"{words} weight words of {config.weight_depth}"
-    if (words := peak_words(segment.graph, config)) > config.act_words:
-        return f"{words} activation words of {config.act_words}"
+def _too_large(weights: int, peak: int, config: HwConfig) -> str:
+    """What of a segment of so many weight words and, at their peak, activation words exceeds its memory; "" if nothing
+    does."""
+    if weights > config.weight_depth:
+        return f"{weights} weight words of {config.weight_depth}"
+    if peak > config.act_words:
+        return f"{peak} activation words of {config.act_words}"
     return ""
 
 

@@ -7,6 +7,7 @@ them, which must hold what any segment needs at once.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ class Constants:
     host: npt.NDArray[np.uint32]
     words: int
 
-    @property
+    @cached_property
     def key(self) -> bytes:
         """Equal for equal constants."""
         return self.host.tobytes()

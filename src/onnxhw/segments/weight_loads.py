@@ -46,10 +46,8 @@ def may_wrap(loads: Sequence[Load], config: HwConfig) -> bool:
 def _cut(load: Load, at: npt.NDArray[np.int64], config: HwConfig, tiles: int) -> list[Load]:
     steps, each = load_steps(load, config), max(1, tiles // load.nt_n)
     starts = at[footprint.tile_words(load, config)].reshape(load.tiles, load.nt_n)
-    edges = [0]
-    for row in range(1, load.tiles):
-        if row - edges[-1] == each or (starts[row] != starts[row - 1] + steps).any():
-            edges.append(row)
+    apart = {0, *(1 + np.flatnonzero((np.diff(starts, axis=0) != steps).any(axis=1))).tolist(), load.tiles}
+    edges = [row for low, high in pairwise(sorted(apart)) for row in range(low, high, each)]
     found: list[Load] = []
     for low, high in pairwise([*edges, load.tiles]):
         gaps = np.unique(np.diff(starts[low]))

@@ -1,7 +1,7 @@
 """`Conv`: convolution with constant weights."""
 
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -43,7 +43,7 @@ class Conv(Clamped):
     lo: int = -128
     hi: int = 127
 
-    @property
+    @cached_property
     def window(self) -> Window:
         return Window((self.weight.shape[2], self.weight.shape[3]), self.strides, self.dilations, self.pads)
 
