@@ -62,6 +62,21 @@ def test_one_of_the_kind_has_its_own_constants_and_the_same_code() -> None:
     assert not np.array_equal(other.lowered.images.weight_image, one.lowered.images.weight_image)
 
 
+def test_equal_segments_have_one_schedule_and_others_of_the_kind_their_own() -> None:
+    """As stripes with the same weights are: lowered once, and scheduled again once where the first one was."""
+    schedules = PartSchedules(SMALL)
+    parts = [schedules(chain(), Occupied(), frozenset()) for _ in range(3)]
+    assert parts[1] is parts[2]
+    assert parts[0].candidate.code == parts[1].candidate.code
+    other = schedules(other_weights(chain()), Occupied(), frozenset())
+    assert other is not parts[2]
+    assert not np.array_equal(other.lowered.images.weight_image, parts[2].lowered.images.weight_image)
+    scale = replace(chain().ops[0], multiplier=chain().ops[0].multiplier * np.float32(0.5))  # type: ignore[call-arg]
+    third = schedules(replace(chain(), ops=[scale, *chain().ops[1:]]), Occupied(), frozenset())
+    assert not np.array_equal(third.lowered.images.param_image, parts[2].lowered.images.param_image)
+    assert schedules(chain(), Occupied(reserved=((0, 20),)), frozenset()) is not parts[2]
+
+
 def test_no_room_is_told_twice() -> None:
     graph, schedules = chain(), PartSchedules(SMALL)
     full = Occupied(reserved=((0, SMALL.act_words),))
