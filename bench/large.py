@@ -136,14 +136,10 @@ def measure(
     """A network's record, its plan and program, and the cycles of its parts."""
     began = time.process_time()
     cycles = segments.PartCycles(config)
-    first = segments.make_plan(graph, config, cycles, techniques)
+    plan = segments.make_plan(graph, config, cycles, techniques)
     planned = time.process_time()
-
-    def plan_of(banks: bool) -> segments.Plan:
-        return first if banks else segments.make_plan(graph, config, cycles, techniques, banks)
-
-    plan, program = segments.best(graph, plan_of, config, cycles.schedules, techniques)
-    found, ended = segments.estimate_cycles(first, config, cycles), time.process_time()
+    program = segments.link(graph, plan, config, cycles.schedules, techniques)
+    found, ended = segments.estimate_cycles(plan, config, cycles), time.process_time()
     check(program)
     checked = time.process_time()
     moves = timeline(config, program.code).spans[Unit.MOVE]

@@ -41,6 +41,10 @@ def test_the_emulator_makes_the_parts_of_the_golden_model(graph: Graph, program:
     assert made.tensors.keys() == {name for name, entry in program.tensors.items() if entry.part}
     assert len(made.tensors) > len(graph.ops)
     wanted.tensors = {name: values for name, values in wanted.tensors.items() if name not in ports}
+    # Pixels that are picked for the 1 x 1 convolution with strides are no tensor of the model.
+    picked = {name for name in made.tensors if ".pixels@" in name}
+    assert picked
+    made.tensors = {name: values for name, values in made.tensors.items() if name not in picked}
     assert same(wanted, made)
 
 

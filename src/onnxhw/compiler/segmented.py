@@ -5,14 +5,13 @@ What does not fit the chip is planned and linked (`onnxhw.segments`). A forecast
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.model import DeviceProgram
-from ..segments import PartCycles, Plan, best, estimate_with_residents, make_plan, sampled
+from ..segments import PartCycles, Plan, estimate_with_residents, link, make_plan, sampled
 
 TABLE_BYTES = 4 * 256
 """Of external memory for a table: a 32-bit word for each entry."""
@@ -47,7 +46,7 @@ class SegmentedGraphs:
         """
         from .. import sched  # only here: it takes long to import
 
-        _, program = best(sampled(graph), partial(self._plan, graph), self.config, self._cycles.schedules)
+        program = link(sampled(graph), self._plan(graph), self.config, self._cycles.schedules)
         sched.check(program)
         return program
 
@@ -59,13 +58,13 @@ class SegmentedGraphs:
         moved = found.weight_bytes + found.activation_bytes + tables
         return Forecast(found.cycles + round(tables / found.peak), len(plan.segments), plan.external_bytes, moved)
 
-    def _plan(self, graph: Graph, banks: bool = True) -> Plan:
+    def _plan(self, graph: Graph) -> Plan:
         """The plan of the graph as `sampled` makes it."""
-        key = banks, *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
+        key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
         if key not in self._plans:
             require_mapped(graph, self.config)
             try:
-                self._plans[key] = make_plan(sampled(graph), self.config, self._cycles, banks=banks)
+                self._plans[key] = make_plan(sampled(graph), self.config, self._cycles)
             except DoesNotFitError as error:
                 self._plans[key] = error
         found = self._plans[key]

@@ -2,7 +2,6 @@
 from it."""
 
 from .checker import check_plan
-from .choice import best
 from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .linker import link, part_name
@@ -22,7 +21,6 @@ __all__ = [
     "Region",
     "Segment",
     "Techniques",
-    "best",
     "check_plan",
     "differences",
     "estimate_cycles",
