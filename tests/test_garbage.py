@@ -1,10 +1,21 @@
 """Cyclic garbage is left alone in the block alone, however that ends."""
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
 from onnxhw.garbage import collection_paused
+
+
+@pytest.fixture(autouse=True)
+def collecting() -> Iterator[None]:
+    """Whatever a test before has left."""
+    before = gc.isenabled()
+    gc.enable()
+    yield
+    if not before:
+        gc.disable()
 
 
 def test_it_is_paused_in_the_block_alone() -> None:

@@ -1,6 +1,7 @@
 """Plans of networks that are too large: golden results, and what cannot be planned."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from heuristics import Net
@@ -11,10 +12,10 @@ from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
-from onnxhw.segments import PartCycles, Plan, Region, differences, make_plan
+from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import OperationPart, peak_words, ports_of
-from onnxhw.segments.planner import LONGEST, _accepted, _apart, _Search, chained, depth_first
+from onnxhw.segments.planner import LONGEST, _accepted, _apart, _cheapest, _Search, chained, depth_first
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -64,6 +65,21 @@ def test_what_is_long_is_cut_into_many_columns() -> None:
     assert differences(graph, made, inputs(graph)) == []
     # 1,200 words of 256: more than the four columns that an image is cut into
     assert len({region.box.cols for segment in made.segments for region in segment.outputs}) > 8
+
+
+@pytest.mark.parametrize("few", [0, 1000])
+def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, asked = inverted(), list[bool]()
+
+    def recorded(*args: Any) -> list[Segment]:
+        asked.append(args[-1])
+        return _cheapest(*args)
+
+    monkeypatch.setattr(planner, "FEW", few)
+    monkeypatch.setattr(planner, "_cheapest", recorded)
+    made = make_plan(graph, SMALL, anything)
+    assert asked == ([True] if few == 0 else [True, False])
+    assert len(made.segments) > 5
 
 
 def test_banks_of_their_own() -> None:
@@ -195,7 +211,7 @@ def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     graph = NETWORKS["upsampled"]()
     taken = parts_of(make_plan(graph, SMALL, PartCycles(SMALL)))
     costs = [
-        _accepted(_Search(replace(graph, ops=ops), SMALL, LONGEST, {}), PartCycles(SMALL))[0]
+        _accepted(_Search(replace(graph, ops=ops), SMALL, LONGEST, {}, banks=False), PartCycles(SMALL))[0]
         for ops in (graph.ops, depth_first(graph))
     ]
     monkeypatch.setattr("onnxhw.segments.planner.depth_first", lambda graph: graph.ops)
