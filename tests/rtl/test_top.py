@@ -190,7 +190,7 @@ def test_another_configuration_is_refused_by_name():
     client = Client(SimulationTransport(bench.line, BAUD))
     client.check(CONFIG)
     # The same program for another configuration is refused, by name.
-    other = HwConfig(**{**vars(CONFIG), "name": "other", "tables": 2})
+    other = replace(CONFIG, name="other", tables=2)
     with pytest.raises(LinkError, match=r"E9107 .*is for configuration 'tiny' .*needs 'other'"):
         client.check(other)
 

@@ -8,9 +8,9 @@ come. ResNet-50 has four such layers.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from ..ir.graph import Graph, Op
-from ..ir.ops.conv import Conv
 from ..ir.ops.movement import Copy, Piece
 
 
@@ -27,8 +27,8 @@ def sampled(graph: Graph) -> Graph:
                 tensors[copy.output] = replace(tensors[op.inputs[0]], name=copy.output, shape=shape)
                 ops.append(copy)
                 picked[key] = copy.output
-            assert isinstance(op, Conv)
-            op = replace(op, inputs=(picked[key],), strides=(1, 1))
+            dense: dict[str, Any] = {"strides": (1, 1)}  # a field of convolutions
+            op = replace(op, inputs=(picked[key],), **dense)
         ops.append(op)
     return replace(graph, tensors=tensors, ops=ops)
 
