@@ -15,7 +15,7 @@ from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import OperationPart, peak_words, ports_of
-from onnxhw.segments.planner import LONGEST, _accepted, _apart, _cheapest, _Search, chained, depth_first
+from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _have_own_banks, _Search, chained, depth_first
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -89,9 +89,9 @@ def test_banks_of_their_own() -> None:
     segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
     assert segment is not None
     # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
-    assert _apart(segment, (), replace(SMALL, act_depth=1024))
-    assert _apart(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
-    assert not _apart(segment, (), replace(SMALL, act_depth=512, act_banks=4))
+    assert _have_own_banks(segment, (), replace(SMALL, act_depth=1024))
+    assert _have_own_banks(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
+    assert not _have_own_banks(segment, (), replace(SMALL, act_depth=512, act_banks=4))
 
 
 def test_what_no_part_of_fits_is_named() -> None:

@@ -1,5 +1,7 @@
 """1 x 1 convolutions with strides read pixels that were picked before."""
 
+from dataclasses import replace
+
 import numpy as np
 from heuristics import Net
 from small_networks import inputs
@@ -26,3 +28,17 @@ def test_others_stay_as_they_are() -> None:
     net = Net(6, 9)
     graph = net.graph("none", net.depthwise(net.conv(net.conv("x", 8, 3, 2), 8, 1), stride=2))
     assert sampled(graph) == graph
+
+
+def test_a_name_that_a_model_has_is_not_taken() -> None:
+    net = Net(6, 9)
+    graph = net.graph("taken", net.conv(net.conv("x", 8), 12, 1, 2))
+    theirs = f"{graph.ops[1].output}.pixels"
+    first, second = graph.ops
+    named = replace(graph.tensors[first.output], name=theirs)
+    tensors = {name: x for name, x in graph.tensors.items() if name != first.output} | {theirs: named}
+    graph = replace(graph, tensors=tensors, ops=[replace(first, output=theirs), replace(second, inputs=(theirs,))])
+    made = sampled(graph)
+    assert len(made.tensors) == len(graph.tensors) + 1
+    wanted, found = (golden.run(each, inputs(graph)) for each in (graph, made))
+    assert all(np.array_equal(found[port.tensor], wanted[port.tensor]) for port in graph.outputs)

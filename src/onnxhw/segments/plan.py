@@ -161,6 +161,18 @@ def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> in
     for op in graph.ops:
         for name in inputs.intersection(op.inputs):
             words[name] = packed_words(graph.tensors[name], op, config) or words[name]
+    return _peak(graph, words, kept)
+
+
+def between_words(graph: Graph, config: HwConfig) -> int:
+    """Most activation words that are in use at once of tensors that are neither inputs nor outputs."""
+    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
+    return _peak(graph, words | dict.fromkeys((port.tensor for port in (*graph.inputs, *graph.outputs)), 0))
+
+
+def _peak(graph: Graph, words: Mapping[str, int], kept: Collection[str] = ()) -> int:
+    """The largest sum of `words` of tensors that are in use at once; outputs, and those `kept`, stay to the end."""
+    inputs = {port.tensor for port in graph.inputs}
     last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
     last |= dict.fromkeys([*kept, *(port.tensor for port in graph.outputs)], len(graph.ops))
     live, peak = sum(words[name] for name in inputs), 0
@@ -169,19 +181,6 @@ def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> in
         peak = max(peak, live)
         ended = {op.output, *op.inputs} if n else {op.output, *inputs, *op.inputs}
         live -= sum(words[name] for name in ended if last.get(name, n) <= n)
-    return peak
-
-
-def between_words(graph: Graph, config: HwConfig) -> int:
-    """Most activation words that are in use at once of tensors that are neither inputs nor outputs."""
-    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
-    words |= dict.fromkeys((port.tensor for port in (*graph.inputs, *graph.outputs)), 0)
-    last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
-    live, peak = set[str](), 0
-    for n, op in enumerate(graph.ops):
-        live.add(op.output)
-        peak = max(peak, sum(words[name] for name in live))
-        live = {name for name in live if last.get(name, n) > n}
     return peak
 
 

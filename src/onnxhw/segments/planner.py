@@ -55,7 +55,7 @@ STAY = 2.5
 """Weights that are more than the chip holds, and less than so many times: much of them may stay (`residents`), beside a
 ring for those of the largest segment. So segments should be small, and `STALL` is not counted: the autoencoder takes
 79,617 cycles so, and 99,428 in six segments instead of 30."""
-TOGETHER = 0.5
+BANK_CONFLICT = 0.5
 """Share of the shorter ones of runs and transfers that is lost where they use the same banks, about: 0.2 to 0.8 in
 groups of MobileNetV2, YOLOv5n and ResNet-50, a tenth where they do not. With it MobileNetV2 takes 3 % fewer cycles,
 YOLOv5n 5 %."""
@@ -370,8 +370,8 @@ class _Search:
         if peak + words > config.act_words:
             return max(runs, of_weights) + moved / spilled + late, False
         shorter, longer = sorted((runs, of_weights + moved / spilled))
-        apart = not self.banks or _apart(segment, kept, config)
-        return longer + (0 if apart else TOGETHER * shorter) + late, apart
+        beside = not self.banks or _have_own_banks(segment, kept, config)
+        return longer + (0 if beside else BANK_CONFLICT * shorter) + late, beside
 
 
 def depth_first(graph: Graph) -> list[Op]:
@@ -407,7 +407,7 @@ def _too_large(weights: int, peak: int, config: HwConfig) -> str:
     return ""
 
 
-def _apart(segment: Segment, kept: Collection[Region], config: HwConfig) -> bool:
+def _have_own_banks(segment: Segment, kept: Collection[Region], config: HwConfig) -> bool:
     """Whether what a segment loads, its results, and what lies between its operations have banks of their own, with the
     neighbours' loads and results: so moves and runs do not wait for each other's ports."""
     depth, loads = config.act_depth, [region for region in segment.loads if region not in kept]

@@ -7,6 +7,7 @@ reads, and keep it on chip. The picked pixels are a tensor of their own, often s
 come. ResNet-50 has four such layers.
 """
 
+from collections.abc import Container
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ def sampled(graph: Graph) -> Graph:
         if _samples(op):
             key = op.inputs[0], op.window.strides
             if key not in picked:
-                copy = _picked(op, graph)
+                copy = _picked(op, graph, _unused(f"{op.output}.pixels", tensors))
                 y = graph.tensors[op.output]
                 shape = (*tensors[op.inputs[0]].shape[:2], y.height, y.width)
                 tensors[copy.output] = replace(tensors[op.inputs[0]], name=copy.output, shape=shape)
@@ -41,7 +42,14 @@ def _samples(op: Op) -> bool:
     return window.kernel == (1, 1) and window.strides != (1, 1) and not any(window.pads)
 
 
-def _picked(op: Op, graph: Graph) -> Copy:
+def _unused(name: str, tensors: Container[str]) -> str:
+    """The name, with an apostrophe for each tensor of a model that has it already."""
+    while name in tensors:
+        name += "'"
+    return name
+
+
+def _picked(op: Op, graph: Graph, name: str) -> Copy:
     (x,), y, (down, across) = graph.operands(op), graph.tensors[op.output], op.window.strides
     piece = Piece(0, 0, down * x.width, across, y.height, y.width)
-    return Copy(f"{op.name}.pixels", (x.name,), f"{op.output}.pixels", op.nodes, (piece,))
+    return Copy(f"{op.name}.pixels", (x.name,), name, op.nodes, (piece,))
