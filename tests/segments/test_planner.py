@@ -82,6 +82,17 @@ def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.M
     assert len(made.segments) > 5
 
 
+def test_shared_banks_cost_more() -> None:
+    graph = inverted()
+    with_banks, without = (
+        {(each.first, each.end, each.cuts, each.by_stripe): each.cost for each in search.candidates}
+        for search in (_Search(graph, SMALL, 3, {}, banks) for banks in (True, False))
+    )
+    both = with_banks.keys() & without.keys()
+    assert all(with_banks[way] >= without[way] for way in both)
+    assert any(with_banks[way] > without[way] for way in both)
+
+
 def test_banks_of_their_own() -> None:
     net = Net(8, 16)
     graph = net.graph("two", net.conv(net.conv("x", 8, 1), 8, 1))
