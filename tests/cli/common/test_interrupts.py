@@ -248,3 +248,27 @@ def test_what_a_process_ignores_stays_ignored():
         "from onnxhw.cli.common.interrupts import interruptible\n" \
         "with interruptible(): print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"  # fmt: skip
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "True\n"
+
+
+def test_what_a_destructor_throws_away_comes_again_without_a_word():
+    code = "import os, signal, time\n" \
+        "from onnxhw.cli.common.interrupts import interruptible\n" \
+        "class Dying:\n" \
+        "    def __del__(self): signal.raise_signal(signal.SIGTERM)\n" \
+        "try:\n" \
+        "    with interruptible():\n" \
+        "        Dying()\n" \
+        "        print('lost', flush=True)\n" \
+        "        time.sleep(60)\n" \
+        "        print('never', flush=True)\n" \
+        "except KeyboardInterrupt: print('interrupted')"  # fmt: skip
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("lost\ninterrupted\n", "")
+
+
+def test_other_errors_of_destructors_are_shown():
+    code = "from onnxhw.cli.common.interrupts import interruptible\n" \
+        "class Dying:\n" \
+        "    def __del__(self): raise ValueError('mine')\n" \
+        "with interruptible(): Dying()"  # fmt: skip
+    assert "ValueError: mine" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr

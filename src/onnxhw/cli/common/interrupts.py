@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -83,7 +84,7 @@ class Interruption:
 def interruptible() -> Iterator[Interruption]:
     """Make the signals raise `KeyboardInterrupt` in the block; those that the process ignores stay ignored. No warning
     is shown after one: of what is being thrown away some libraries say that it was not used."""
-    last, interruption = -PATIENCE, Interruption()
+    last, latest, interruption = -PATIENCE, signal.SIGINT.value, Interruption()
     main, later = threading.main_thread().ident, list[threading.Timer]()
 
     def come_again(number: int, seconds: float) -> None:
@@ -92,7 +93,7 @@ def interruptible() -> Iterator[Interruption]:
         later[-1].start()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal last
+        nonlocal last, latest
         now, block = time.monotonic(), _finishing[-1] if _finishing else None
         if _whole or _in_native_import(frame):
             come_again(number, AGAIN)  # the main thread may wait for something
@@ -104,11 +105,22 @@ def interruptible() -> Iterator[Interruption]:
         elif block and block.since is not None and now - block.since < grace_period.ONCE:
             pass
         elif now - last >= PATIENCE:
-            last, interruption.raised = now, True
+            last, latest, interruption.raised = now, number, True
             warnings.simplefilter("ignore")
             raise KeyboardInterrupt
 
-    before = {}
+    def lost(what: "sys.UnraisableHookArgs") -> None:
+        """Python has thrown an interrupt away, and would show it: it was raised in a destructor or a weak reference's
+        callback."""
+        nonlocal last
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            shown(what)
+            return
+        last = -PATIENCE
+        come_again(latest, AGAIN)
+
+    before, shown = {}, sys.unraisablehook
+    sys.unraisablehook = lost
     try:
         for number in SIGNALS:
             if signal.getsignal(number) not in (signal.SIG_IGN, None):
@@ -118,6 +130,7 @@ def interruptible() -> Iterator[Interruption]:
     try:
         yield interruption
     finally:
+        sys.unraisablehook = shown
         for timer in later:
             timer.cancel()
         for number, handler in before.items():
