@@ -63,7 +63,7 @@ def test_digits_through_a_pseudo_terminal_equal_the_golden_model(
         client.load(program)
     with Device.open(f"serial:{link}") as device:
         device.load(program)
-        got = device.client.run(inputs)
+        got = device.client.run(inputs, program)  # which may be there still, and is then not loaded
         assert all(np.array_equal(values, wanted[name]) for name, values in got.outputs.items())
     status, words = board.end(signal.SIGINT)
     assert status in ENDED
