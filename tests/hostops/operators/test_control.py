@@ -45,6 +45,7 @@ def test_values_of_many_iterations_are_stacked_in_order(monkeypatch: pytest.Monk
 def test_a_long_loop_is_not_run_by_check_and_ends_when_interrupted() -> None:
     model = _loop(10_000_000)
     assert [row.where for row in read(model).placement] == ["host"]
+    evaluate(_loop(1), {"x": np.zeros(1, F)})  # whatever is imported: there an interrupt may be lost, in a callback
     started = time.monotonic()
     interrupt = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     interrupt.start()
