@@ -384,6 +384,30 @@ PRESETS: dict[str, HwConfig] = {
             depthwise=64,
             unaligned=2,
         ),
+        # For networks in external memory, whose layers are most of them dense: a third more products than with a
+        # depthwise unit, which with a memory's controller would not fit; sums of 1,280 channels and more.
+        HwConfig(
+            "ulx3s-25f-dense",
+            rows=8,
+            cols=8,
+            word=8,
+            lanes=2,
+            load_rows=1,
+            acc_bits=27,
+            act_banks=4,
+            act_depth=1024,
+            weight_depth=2560,
+            acc_depth=256,
+            param_depth=512,
+            tables=2,
+            load_ucode=512,
+            array_ucode=512,
+            vector_ucode=512,
+            requant_dsps=3,
+            array_fabric=14,
+            inner_product="fast",
+            unaligned=2,
+        ),
         # Small enough to place and route in minutes on any ULX3S.
         HwConfig(
             "mini",

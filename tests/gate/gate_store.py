@@ -29,7 +29,9 @@ LARGE = {
     "ad_autoencoder_int8_qdq": ("ulx3s-85f-dense", "virtual"),
 }
 """Networks that need `REFERENCE`, and the presets they are compiled for."""
-DEVICES = {"ulx3s-85f": "LFE5U-85F", "ulx3s-85f-dense": "LFE5U-85F", "ulx3s-25f": "LFE5U-25F"}
+DEVICES = {
+    "ulx3s-85f": "LFE5U-85F", "ulx3s-85f-dense": "LFE5U-85F", "ulx3s-25f": "LFE5U-25F", "ulx3s-25f-dense": "LFE5U-25F",
+}  # fmt: skip
 """Presets that are routed: their RTLIL is for that device, with its cells and sites; of others it is as simulated."""
 SMALL = HwConfig(
     "small", rows=4, cols=4, word=8, lanes=2, load_rows=2, acc_bits=24, act_depth=64, act_banks=3, weight_depth=64,

@@ -67,6 +67,16 @@ def test_what_is_long_is_cut_into_many_columns() -> None:
     assert len({region.box.cols for segment in made.segments for region in segment.outputs}) > 8
 
 
+def test_a_column_of_tiles_at_a_time_where_no_more_fit() -> None:
+    net = Net(64, 1)
+    graph = net.graph("classes", net.conv("x", 600, 1))
+    # Memory for one column of 16 tiles, which make 4 of 600 channels.
+    config = replace(SMALL, weight_depth=64 * SMALL.cols // SMALL.weight_word)
+    made = make_plan(graph, config, PartCycles(config))
+    assert differences(graph, made, inputs(graph)) == []
+    assert len(made.segments) == -(-600 // SMALL.cols)
+
+
 @pytest.mark.parametrize("few", [0, 1000])
 def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     graph, asked = inverted(), list[bool]()

@@ -44,6 +44,9 @@ CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 LONG_CUTS = (*CUTS, 96, 128, 192, 256, 384, 512)
 """Numbers of stripes of columns of what is longer than high, as sound is: 512 stripes of half the memory for
 activations are as much as the external memory holds."""
+MANY_BLOCKS = (96, 128, 192, 256, 384, 512, 768, 1024)
+"""Numbers of blocks of channels that are tried where no fewer fit: of the 1,000 classes behind 1,280 channels a memory
+of 16 KB holds 12 at a time."""
 FEW_CUTS = (1, 2, 3, 4)
 """Numbers of stripes of the other side: a line buffer of 64 words holds 224 pixels in four."""
 OVERHEAD = 200
@@ -287,9 +290,10 @@ class _Search:
         rows, cols = _numbers(crops[1], y.height), _numbers(crops[2], y.width, FEW_CUTS)
         if is_long:
             rows, cols = _numbers(crops[1], y.height, FEW_CUTS), _numbers(True, y.width, LONG_CUTS)
-        for blocks, few in product(_numbers(crops[0], y.channels), rows if is_long else cols):
-            if blocks > 1 and (blocks - 1) * self.config.used_cols >= y.channels:
-                continue
+        fits = False
+        for blocks, few in product(self._blocks(crops[0], y.channels), rows if is_long else cols):
+            if fits and blocks > CUTS[-1]:
+                break
             found: dict[bool, bool] = {}
             """By order, whether transfers and runs of what was found go on side by side."""
             for many in cols if is_long else rows:
@@ -300,8 +304,14 @@ class _Search:
                     if beside > found.get(candidate.by_stripe, -1):
                         yield candidate
                         found[candidate.by_stripe] = beside
+                fits = fits or bool(found)
                 if found and all(found.values()):
                     break
+
+    def _blocks(self, allowed: bool, channels: int) -> list[int]:
+        """Numbers of blocks of so many channels, the last with a block for each tile's columns."""
+        most = -(-channels // self.config.used_cols)
+        return [*(n for n in (*CUTS, *MANY_BLOCKS) if n < most), most] if allowed else [1]
 
     def _costs(self, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
         """The candidate in each order of its boxes, with its cycles, about, and whether a part's transfers fit beside

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from onnxhw.board import boards, find
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import PRESETS, HwConfig, preset
 from onnxhw.devices.ecp5.estimate import TOLERANCE, estimate
 from onnxhw.devices.family import check_fit
 from onnxhw.devices.memories import block_rams
@@ -37,6 +37,17 @@ def test_short_memories_of_the_depthwise_unit_are_lookup_tables():
     assert [found[f"depthwise {what}"] for what in ("lines", "sums", "microcode")] == [4, 5, 1]
     assert not any("depthwise" in name for name in block_rams(PRESETS["ulx3s-45f"]))
     assert estimate(long).lut < estimate(PRESETS["ulx3s-45f"]).lut
+
+
+@pytest.mark.parametrize(
+    ("name", "lut", "ff"), [("mini+sdram", 13851, 12343), ("ulx3s-25f-dense+sdram", 19323, 16738),
+                            ("ulx3s-85f+sdram", 67302, 62762)]
+)  # fmt: skip
+def test_external_memory_counts(name: str, lut: int, ff: int) -> None:
+    """What Yosys 0.70 makes of them."""
+    guess = estimate(preset(name))
+    assert guess.lut == pytest.approx(lut, rel=0.05)
+    assert guess.ff == pytest.approx(ff, rel=0.05)
 
 
 def test_weights_of_the_dense_preset_leave_room_for_the_rest():

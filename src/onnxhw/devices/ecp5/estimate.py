@@ -55,6 +55,11 @@ in bench/synthesized.json; docs/explore.md has the errors. Of the LUT4 of `ulx3s
 DEPTHWISE_UNIT = (600, 900)
 """LUT4 and flip-flops of the depthwise unit's fetcher, loops and control."""
 
+EXTERNAL_MEMORY = ((1877, 4.0), (1700, 2.4))
+"""LUT4 and flip-flops of the unit `move`, the memory's controller and the host's way to it, and for each bit of all
+banks' words, which have registers of their own to be written from. By Yosys, `mini`, `ulx3s-25f-dense` and
+`ulx3s-85f` take 2,389, 2,901 and about 4,055 LUT4 more with it."""
+
 
 def features(config: HwConfig) -> tuple[float, ...]:
     """What the rest of the logic is proportional to: the design, lanes, accumulator row, activation word, all banks."""
@@ -144,5 +149,8 @@ def estimate(config: HwConfig) -> Estimate:
     """The resources of a configuration with serial link and clock."""
     lut, ff = counted(config)
     values = features(config)
+    if config.external:
+        more_lut, more_ff = (round(own + per_bit * values[-1]) for own, per_bit in EXTERNAL_MEMORY)
+        lut, ff = lut + more_lut, ff + more_ff
     lut, ff = lut + _sum(LUT_TERMS, values), ff + _sum(FF_TERMS, values)
     return Estimate(lut, ff, multipliers(config), all_block_rams(config))
