@@ -173,7 +173,12 @@ class LinkedCore(wiring.Component):
         ]
 
     def _add_external(self, m: Module, loader: CommandEngine) -> None:
-        """The external memory: the loader's accesses to it do not reach the core, whose unit `move` has its own way."""
+        """The external memory: the loader's accesses to it do not reach the core, whose unit `move` has its own way.
+
+        The loader lies at the line's pins and the controller at the memory's, so there is a register each way between
+        the loader and the host's port, and one before the port for what is read. No run sees them: slots are where
+        they were. The loader looks at `host_waiting` four cycles after an access, for which three are enough.
+        """
         external, core = self.config.external, self.core
         assert external is not None
         m.submodules.external = controller = Controller(external)
@@ -181,22 +186,28 @@ class LinkedCore(wiring.Component):
         wiring.connect(m, controller.memory, wiring.flipped(self.external))
         wiring.connect(m, host.burst, controller.host)
         mine = (loader.host_space == Space.EXTERNAL) | (loader.host_space == Space.EXTERNAL_INPUT)
-        m.d.comb += [
+        answer, answered, waiting = Signal.like(host.rdata, reset_less=True), Signal(), Signal()
+        m.d.sync += [
             host.addr.eq(loader.host_addr),
             host.wdata.eq(loader.host_wdata),
             host.we.eq(loader.host_we & mine),
             host.re.eq(loader.host_re & mine),
             host.last.eq(loader.host_last),
+            host.r_data.eq(controller.r_data),
+            host.r_valid.eq(controller.host_r_valid),
+            answer.eq(host.rdata),
+            answered.eq(host.rvalid),
+            waiting.eq(host.waiting),
+        ]
+        m.d.comb += [
             core.host_we.eq(loader.host_we & ~mine),
             core.host_re.eq(loader.host_re & ~mine),
-            loader.host_rdata.eq(Mux(mine, host.rdata, core.host_rdata)),
-            loader.host_rvalid.eq(core.host_rvalid | host.rvalid),
-            loader.host_waiting.eq(core.host_waiting | host.waiting),
+            loader.host_rdata.eq(Mux(mine, answer, core.host_rdata)),
+            loader.host_rvalid.eq(core.host_rvalid | answered),
+            loader.host_waiting.eq(core.host_waiting | waiting),
             loader.stopped.eq(core.stopped),
             controller.host_w_data.eq(host.w_data),
             host.w_next.eq(controller.host_w_next),
-            host.r_data.eq(controller.r_data),
-            host.r_valid.eq(controller.host_r_valid),
         ]
         connect_controller(m, core, controller)
 
@@ -205,12 +216,13 @@ def connect_controller(m: Module, core: Any, controller: Controller) -> None:
     """Connect the unit `move` of a core, and the begin of its runs, to the external memory's controller."""
     unit = core.external
     wiring.connect(m, unit.request, controller.request)
+    # A cycle late: in the cycle behind `asks` the controller knows of the start by itself.
+    m.d.sync += controller.running.eq(core.running)
     m.d.comb += [
         controller.w_data.eq(unit.w_data),
         unit.w_next.eq(controller.w_next),
         unit.r_data.eq(controller.r_data),
         unit.r_valid.eq(controller.r_valid),
-        controller.running.eq(core.running),
         controller.start.eq(core.asks),
         core.started.eq(controller.started),
         controller.clear.eq(core.clear),
