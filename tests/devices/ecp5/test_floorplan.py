@@ -31,9 +31,9 @@ KEYS = {
 """How the names of the planned memories begin."""
 
 
-@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f-dense", "ulx3s-45f", "mini"])
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f+sdram", "ulx3s-85f-dense", "ulx3s-45f", "mini"])
 def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
-    config = PRESETS[name]
+    config = preset(name)
     array = array_sites(DEVICE, config)
     first, rows = -1 if config.fast else 0, config.rows // config.element_rows
     assert set(array) == {(r, c) for r in range(rows) for c in range(first, config.cols)}
@@ -58,6 +58,13 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
         assert len(set(sites)) == len(sites) <= available
         assert all(re.fullmatch(rf"X\d+/Y\d+/{kind}", site) for site in sites)
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
+
+
+def test_the_link_lies_between_core_and_external_memory():
+    """At the left of its row, or in the middle: the pins of the memory are at the right."""
+    for name, low, high in (("ulx3s-85f", 0, 15), ("ulx3s-85f+sdram", 50, 70)):
+        link = memory_sites(DEVICE, preset(name))["link"]
+        assert all(low <= int(site[1:].split("/")[0]) <= high for site in link)
 
 
 @pytest.mark.parametrize("unaligned", [0, 1, 2, 4])

@@ -174,15 +174,22 @@ def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
     if whole:
         rest = max(0, weights - len(free))
         link = sum(LINK.values()) if rest <= per_row - sum(LINK.values()) else 0
-        free += [(last, link + number * (per_row - link) // rest) for number in range(rest)]
+        others = [place for place in range(per_row) if not 0 <= place - _link_begins(config, per_row, link) < link]
+        free += [(last, others[number * len(others) // rest]) for number in range(rest)]
         order = _by_rows(free[:weights], config.cols)
     else:
         order = _by_columns(free, parts[0].bytes, tiles, config.cols)
     if link:
-        found["link"] = [(last, place) for place in range(link)]
+        found["link"] = [(last, _link_begins(config, per_row, link) + number) for number in range(link)]
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
+
+
+def _link_begins(config: HwConfig, per_row: int, count: int) -> int:
+    """Where in its row the first of the link's so many block RAMs lies: at the left, or in the middle, as the pins of
+    an external memory lie at the right and the link is to reach its controller as well as the core."""
+    return (per_row - count) // 2 if config.external else 0
 
 
 def _sliced(config: HwConfig) -> int:
