@@ -54,8 +54,9 @@ class Board:
     a camera goes to, by their names (`board_tables.CAMERA`; none: there is no place for one); `clock_hz` the oscillator
     at `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
     `connect` what to look at if none answers; `unused_memory` what memory the board has that there is no controller
-    for. `usb` is empty and `baud` 0 where there is no serial line. In the commands ``{bitstream}`` stands for the file;
-    one that is empty the programmer does not have.
+    for; `external_preset` the preset that large networks are built for, with `external` (empty: none is named). `usb`
+    is empty and `baud` 0 where there is no serial line. In the commands ``{bitstream}`` stands for the file; one that
+    is empty the programmer does not have.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Board:
     camera: tuple[tuple[str, str], ...] = ()
     pins: tuple[tuple[str, str], ...] = ()
     unused_memory: str = ""
+    external_preset: str = ""
 
     @property
     def usb_ids(self) -> tuple[int, int]:
@@ -183,6 +185,7 @@ def _board(record: dict[str, Any]) -> Board:
         camera=tuple(tables.get("camera", {}).items()),
         pins=tuple(tables.get("pins", {}).items()),
         unused_memory=tables[""].get("unused_memory", ""),
+        external_preset=tables["presets"].get("external", ""),
     )
 
 

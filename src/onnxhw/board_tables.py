@@ -96,6 +96,7 @@ OPTIONAL: dict[str, dict[str, Key]] = {
         "link": Key(str, 'what synth builds unless asked: "uart" or "usb"'),
         "unused_memory": Key(str, "memory of the board that no controller is there for, for people"),
     },
+    "presets": {"external": Key(str, "the preset that large networks are built for, with the table external's memory")},
     "usb": {
         "resource": Key(str, "what the platform calls the pins of a USB connector of the FPGA's own"),
         "id": Key(str, 'vendor:product of a device there: "1209:0001" is for tests'),
@@ -106,8 +107,8 @@ OPTIONAL: dict[str, dict[str, Key]] = {
                for name in CAMERA},
     "pins": {name: Key(str, says) for name, says in PINS.items()},
 }  # fmt: skip
-"""Keys of the top level that may be there, and tables that may be missing. One that is there has all its keys, but for
-``pins``, whose keys may be missing, too."""
+"""Keys of the top level and of ``presets`` that may be there, and tables that may be missing. One that is there has all
+its keys, but for ``pins``, whose keys may be missing, too."""
 OF_CLASS = {("platform", "module"), ("platform", "class"), ("clock", "resource"), ("usb", "resource"),
             ("external", "resource"), ("boot", "resource")}  # fmt: skip
 """Keys that speak of a platform's class: a file with a table ``pins`` has none of them."""
@@ -159,7 +160,7 @@ def _wanted(tables: Tables) -> tuple[dict[str, dict[str, Key]], dict[str, dict[s
         }
     needed = {name: {key: allowed[name][key] for key in keys if key in allowed[name]}
               for name, keys in SECTIONS.items()}  # fmt: skip
-    needed |= {name: allowed[name] for name in OPTIONAL if name not in ("", "pins") and name in tables}
+    needed |= {name: allowed[name] for name in OPTIONAL if name not in (*SECTIONS, "pins") and name in tables}
     if tables[""].get("link") == "usb" and "serial" not in tables:
         del needed["serial"]
     return needed, allowed
@@ -198,6 +199,8 @@ def _require_tables(tables: Tables) -> None:
         _require_serial(tables["serial"])
     if "external" in tables:
         require_memory(tables["external"])
+    elif "external" in tables["presets"]:
+        raise ValueError("presets.external goes with a table external, which describes the memory")
     if "boot" in tables:
         require_boot(tables["boot"])
     if "usb" in tables:
@@ -223,12 +226,15 @@ def _require_top(tables: Tables) -> None:
 
 
 def _require_presets(table: Mapping[str, Any]) -> None:
-    for name in (table["default"], *table["all"]):
+    external = [table["external"]] if "external" in table else []
+    for name in (table["default"], *table["all"], *external):
         if name not in PRESETS:
             raise ValueError(f"presets: there is no preset {name!r}{_near(name, list(PRESETS))}; "
                              f"presets: {', '.join(sorted(PRESETS))}")  # fmt: skip
     if table["default"] not in table["all"]:
         raise ValueError(f"presets.default {table['default']!r} is not in presets.all")
+    if any(name not in table["all"] for name in external):
+        raise ValueError(f"presets.external {table['external']!r} is not in presets.all")
 
 
 def _require_programs(table: Mapping[str, Any]) -> None:

@@ -93,6 +93,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
         (("[serial]", "[parallel]"), "E2303", "unknown table 'parallel'"),
         (("[device]", "[device"), "E2302", "not TOML"),
         (('family = "ecp5"\n', ""), "E2303", "device.family is missing: a package of"),
+        (('external = "ulx3s-85f"', 'external = "ulx3s-45f"'), "E2303", "presets.external 'ulx3s-45f' is not in"),
     ],
 )
 def test_a_broken_file_is_refused(tmp_path, change, code, words):
@@ -168,9 +169,9 @@ def test_a_wrong_usb_connector_is_one_error(tmp_path, old, new, words):
 
 
 def without_usb(text):
-    """The same board without its table usb."""
+    """The same board without its table usb, and those that follow."""
     before, rest = text.split("[usb]\n", 1)
-    return before + "[bringup]\n" + rest.split("[bringup]\n", 1)[1]
+    return before.replace('external = "ulx3s-85f"\n', "") + "[bringup]\n" + rest.split("[bringup]\n", 1)[1]
 
 
 def test_a_board_without_usb_pins_has_no_such_link(tmp_path, capsys):
@@ -357,7 +358,11 @@ def test_a_board_without_external_memory_refuses_presets_with_it(tmp_path):
     text = (Path(__file__).parents[2] / "boards" / "ulx3s-85f.toml").read_text()
     start = text.index("[external]")
     path = tmp_path / "bare.toml"
-    path.write_text(text[:start] + text[text.index("[bringup]") :])
+    bare = text[:start] + text[text.index("[bringup]") :]
+    path.write_text(bare)
+    with pytest.raises(UsageError, match=r"E2303 .*presets\.external goes with a table external"):
+        target(str(path), "mini")
+    path.write_text(bare.replace('external = "ulx3s-85f"\n', ""))
     assert target(str(path), "mini").config == preset("mini")
     with pytest.raises(UsageError, match="E2374"):
         target(str(path), "mini+sdram")

@@ -24,7 +24,7 @@ def test_the_front_is_a_front_and_its_files_are_presets(folder, digits, capsys, 
     record = json.loads((folder / "front.json").read_text())
     rows = record["front"]
     assert record["points"] == 5
-    assert {row["preset"] for row in record["presets"]} == {"ulx3s-25f", "mini"}
+    assert {row["preset"] for row in record["presets"]} == {"ulx3s-25f", "ulx3s-25f-dense", "mini"}
     values = [(row["latency_us"], row["lut"], row["ebr"]) for row in rows]
     assert not any(dominates(one, other) for one in values for other in values)
     for row in rows:

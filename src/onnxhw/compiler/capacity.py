@@ -28,6 +28,7 @@ from ..passes.variants import variants
 from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 from ..program.variant import Variant
+from .external_presets import external_presets
 from .segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
 
 QUICK = 64
@@ -223,9 +224,11 @@ ROOM: dict[str, Callable[[HwConfig], int]] = {
 
 
 def larger(graphs: Sequence[Graph], config: HwConfig, code: str, quick: int = QUICK) -> str:
-    """A hint: the presets that `roomier` finds."""
+    """A hint: the presets that `roomier` finds, else those with external memory."""
     if found := roomier(graphs, config, code, quick):
         return f"large enough may be {found}. onnxhw boards MODEL tries them"
+    if found := external_presets(config):
+        return f"no preset of any board is large enough by itself. With the board's SDRAM: {found}"
     return "no preset of any board is large enough: the model must become smaller"
 
 

@@ -22,6 +22,7 @@ from ..partition.stages import Constraints
 from ..passes.variants import variants
 from .capacity import excess, external_excess, roomier, scheduled, weight_bytes
 from .cost import Cost
+from .external_presets import external_presets
 from .reasons import PREFER, Reasons, causes, no_part, size_error, too_much, too_slow, unmapped
 from .split import OperationRanges, groups
 
@@ -255,5 +256,7 @@ def _noted(model: PartitionedModel, first: Sequence[Graph], chosen: _Attempt, co
         return model
     presets = roomier(first, config, code)
     hint = f"all of it at once may fit {presets}" if presets else ""
+    if not presets and (external := external_presets(config)):
+        hint = f"one program with the board's SDRAM: {external}"
     found = (Diagnostic(note, "warning", "model", what, hint) for note, what in notes)
     return replace(model, diagnostics=(*model.diagnostics, *found))
