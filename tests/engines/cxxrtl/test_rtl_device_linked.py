@@ -5,21 +5,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linked_program import BAUD, CLOCK, LINKED, is_right, program, sample
+from linked_program import BAUD, CLOCK, DEEP, LATE, LINKED, is_right, program, sample
 from rtl_line import RtlLine
 
 from onnxhw.driver.client import Client
+from onnxhw.driver.inferences import Inferences
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.errors import LinkError
 from onnxhw.isa.link import IMAGE, LOADED, MOVE_RESULT_WORDS, REGISTERS, Command
-from onnxhw.isa.memory import Control, Space
+from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.input_regions import latency
-from onnxhw.program.traffic import core_bytes, load_bytes
+from onnxhw.program.throughput import throughput_of
+from onnxhw.program.traffic import Rates, core_bytes, load_bytes, traffic_of
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -78,6 +80,52 @@ def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
     assert found == [(one.cycles, latency(one))] * 6
     assert all(np.array_equal(client.read(Space.EXTERNAL, first, 128), words) for first, words in written.items())
     assert is_right(client.run(sample(1), program()).outputs, 1)
+
+
+def test_the_next_inputs_are_there_before_the_run_ends(client: Client) -> None:
+    """They wait until it has done with its own, and cost no cycle: another input than the run's, and its result is that
+    of its own; and the next run has it without another word."""
+    one = program(*DEEP)
+    client.load(one)
+    run = Inferences(one, CLOCK, 5)
+    assert run.early
+    now = Request(Command.POLL, count=MOVE_RESULT_WORDS)
+    client.link.perform(run.begin(0, sample(0, *DEEP)))
+    for number in range(3):
+        answers = client.link.perform([*run.load(sample(number + 1, *DEEP)), now, *run.fetch])
+        state = np.frombuffer(answers[-len(run.fetch) - 1].payload, "<u4")
+        assert state[Control.RUN] & RUNNING
+        assert 0 < state[Control.CYCLES] < one.cycles
+        result = run.result(number, answers[-len(run.fetch) :])
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+        assert is_right(result.outputs, number, *DEEP)
+        client.link.perform([run.start(number + 1)])
+    assert is_right(run.result(3, client.link.perform(run.fetch)).outputs, 3, *DEEP)
+
+
+def test_inputs_that_are_read_late_are_not_written_over(client: Client) -> None:
+    one = program(*LATE)
+    client.load(one)
+    assert one.input_free != (0, 0)
+    for seed, result in enumerate(client.run_all([sample(seed, *LATE) for seed in range(4)])):
+        assert is_right(result.outputs, seed, *LATE)
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+
+
+def test_inferences_take_the_time_of_their_runs(model: RtlDevice) -> None:
+    """Where a run is longer than its input's way, it is what a batch takes."""
+    one, client, count = program(*DEEP), connect(model), 6
+    client.load(one)
+    client.run_all([sample(0, *DEEP)] * 2)
+    start = model.cycles
+    results = client.run_all([sample(seed, *DEEP) for seed in range(count)])
+    spent = model.cycles - start
+    assert all(is_right(result.outputs, seed, *DEEP) for seed, result in enumerate(results))
+    assert {result.cycles for result in results} == {one.cycles}
+    found = throughput_of([one], Rates(BAUD, CLOCK))
+    alone = found.core + Rates(BAUD, CLOCK).line_ms(traffic_of(one).alone)
+    assert found.bound == "core"
+    assert count * found.period < 1e3 * spent / CLOCK < (count - 1) * 1.05 * found.period + alone < count * alone / 1.2
 
 
 def test_a_run_that_is_aborted_leaves_no_program(client: Client) -> None:
