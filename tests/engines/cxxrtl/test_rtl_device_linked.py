@@ -61,6 +61,29 @@ def test_results_cycles_latency_and_counters(client: Client) -> None:
     assert connect(client.transport.line.model).holds(one)  # type: ignore[attr-defined]
 
 
+def test_the_first_run_takes_as_long_as_any(client: Client) -> None:
+    """Constants that stay come with the program: behind a load of everything, of what a stopped run has lost, and
+    behind another program, cold is warm is predicted."""
+    one, other, found = program(), program(*LATE), []
+    assert one.params.any()
+    for lose in ("image", "program", "nothing"):
+        if lose == "image":
+            client.write(Space.EXTERNAL, 0, [0])
+            assert client.to_load(one) == load_bytes(one)
+        elif lose == "program":
+            client.link.perform([Request(Command.RUN, count=1), Request(Command.RESET)])
+            assert client.to_load(one) == core_bytes(one)
+        else:
+            client.load(other)
+            assert is_right(client.run(sample(7, *LATE)).outputs, 7, *LATE)
+        client.load(one)
+        for seed in range(2):
+            result = client.run(sample(seed))
+            assert is_right(result.outputs, seed)
+            found.append((result.cycles, result.latency, result.counters))
+    assert found == [(one.cycles, latency(one), Emulator(one).run(sample(0)).counters)] * 6
+
+
 def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
     """More than slots take: no run takes a cycle more, and nothing is lost."""
     one, rng = program(), np.random.default_rng(5)

@@ -425,7 +425,8 @@ def test_inputs_in_external_memory_wait_for_the_run_too():
     assert client.counters.timeouts == 0
     bench.poke("free", 1)
     counts[6] = 6
-    commit, start = Request(Command.COMMIT, count=8, payload=counts.tobytes()), Request(Command.RUN, address=7, count=1)
+    commit = Request(Command.COMMIT, count=8, payload=counts.tobytes())
+    start = Request(Command.RUN, address=7, count=1)
     client.link.perform([Request(Command.RESET, address=1), commit, start, following])
     assert bench.peek("running")
     assert bench.peek("wild") == 0
