@@ -225,7 +225,8 @@ def main() -> None:
     parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
     parser.add_argument("--segments", action="store_true", help="print the segments")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="compare every tensor of N random inputs")
-    parser.add_argument("--rtl", type=int, nargs="?", const=2, default=0, metavar="N", help="simulate the RTL, two inferences or N")
+    parser.add_argument("--rtl", type=int, nargs="?", const=2, default=0, metavar="N",
+                        help="simulate the RTL, two inferences or N")  # fmt: skip
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})

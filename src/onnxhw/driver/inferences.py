@@ -50,6 +50,9 @@ class Inferences:
         end = Request(Command.POLL, address=1, count=words, wait=self.wait)
         self.fetch = [end, *(request for _, _, requests in self.outputs for request in requests)]
         """Waits for the end of a run and reads its outputs."""
+        self.settle = [end._replace(count=1)] * self.moves + [Request(Command.RESET)]
+        """Forgets what another host has left. A run with moves goes on to its end, for if it is stopped no program is
+        left."""
 
     def begin(self, number: int, inputs: Tensors) -> list[Request]:
         """The inputs of the run of that number, and the run."""

@@ -208,3 +208,16 @@ def test_a_line_that_is_lost_while_loading(model: RtlDevice) -> None:
         assert late.to_load(one) == left
         late.load(one)
         assert is_right(late.run(sample(3)).outputs, 3)
+
+
+def test_a_run_that_another_host_has_left_goes_on_to_its_end(model: RtlDevice) -> None:
+    """To stop it would cost the program; the next host's inputs wait until it has done with its own."""
+    for which in (DEEP, LATE):
+        one = program(*which)
+        connect(model).load(one)
+        client = connect(model)
+        assert client.holds(one)
+        client.link.perform(Inferences(one, CLOCK, 5).begin(0, sample(0, *which)))
+        results = client.run_all([sample(seed, *which) for seed in (1, 2)], one)
+        assert all(is_right(result.outputs, seed, *which) for seed, result in enumerate(results, 1))
+        assert flags(client) == LOADED | IMAGE
