@@ -85,24 +85,25 @@ def test_the_first_run_takes_as_long_as_any(client: Client) -> None:
 
 
 def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
-    """More than slots take: no run takes a cycle more, and nothing is lost."""
-    one, rng = program(), np.random.default_rng(5)
-    size = LINKED.external.host_words  # type: ignore[union-attr]
-    client.run(sample(0), program())
-    found, written = [], {}
+    """More than slots take, and all of it in its run: none takes a cycle more, and nothing is lost."""
+    one, rng = program(*DEEP), np.random.default_rng(5)
+    client.load(one)
+    run, size = Inferences(one, CLOCK, 5), LINKED.external.host_words  # type: ignore[union-attr]
+    words = rng.integers(0, 1 << 32, 6 * 32, dtype=np.uint32)
+    commands = [*run.settle, *run.load(sample(0, *DEEP))]
     for number in range(6):
-        first = size - 128 * (number + 1)
-        words = rng.integers(0, 1 << 32, 128, dtype=np.uint32)
-        written[first] = words
-        run = Request(Command.RUN, address=number, count=1)
-        write = Request(Command.WRITE, Space.EXTERNAL_INPUT, first, 128, words.astype("<u4").tobytes())
-        end = Request(Command.POLL, address=1, count=MOVE_RESULT_WORDS, wait=0.1)
-        *_, answer = client.link.perform([run, write, end])
-        state = np.frombuffer(answer.payload, "<u4")
-        found.append((int(state[Control.CYCLES]), int(state[Control.LATENCY])))
-    assert found == [(one.cycles, latency(one))] * 6
-    assert all(np.array_equal(client.read(Space.EXTERNAL, first, 128), words) for first, words in written.items())
-    assert is_right(client.run(sample(1), program()).outputs, 1)
+        mine = words[32 * number :][:32].astype("<u4").tobytes()
+        write = Request(Command.WRITE, Space.EXTERNAL_INPUT, size - 32 * (6 - number), 32, mine, wait=run.wait)
+        commands += [run.start(number), write, Request(Command.POLL, count=MOVE_RESULT_WORDS), *run.fetch]
+    behind = 3 + len(run.fetch)
+    answers = client.link.perform(commands)[-6 * behind :]
+    for number in range(6):
+        state = np.frombuffer(answers[number * behind + 2].payload, "<u4")
+        assert state[Control.RUN] & RUNNING
+        result = run.result(number, answers[number * behind + 3 :][: len(run.fetch)])
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+        assert is_right(result.outputs, 0, *DEEP)
+    assert np.array_equal(client.read(Space.EXTERNAL, size - len(words), len(words)), words)
 
 
 def test_the_next_inputs_are_there_before_the_run_ends(client: Client) -> None:
