@@ -59,6 +59,12 @@ def frames_bytes(words: int) -> int:
     return 4 * words + SHORTEST * max(1, -(-words // MAX_WORDS))
 
 
+def external_traffic(writes: Sequence[int], outputs: Sequence[Place], word: int) -> Traffic:
+    """Of an inference whose inputs go to external memory, in pieces of so many words, and whose outputs lie there."""
+    reads = [span.count for place in outputs for span in spans(place, word, MAX_STEP)]
+    return _of_runs(writes, reads, MOVE_RESULT_WORDS)
+
+
 def traffic(words: int, outputs: Sequence[Place], word: int) -> Traffic:
     """Of an inference with so many words of input, whose outputs lie there, in a memory of `word` lanes."""
     return _of_runs([words], [span.count for place in outputs for span in spans(place, word, MAX_STEP)], RESULT_WORDS)
@@ -94,9 +100,13 @@ def traffic_of(program: DeviceProgram) -> Traffic:
 def plain_traffic(graph: Graph, word: int) -> Traffic:
     """Of an inference of a graph whose inputs and outputs lie as they are, each tensor in one piece."""
     names = dict.fromkeys(port.tensor for port in graph.inputs)
+    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), plain_outputs(graph), word)
+
+
+def plain_outputs(graph: Graph) -> list[Place]:
+    """Where outputs lie that are as they are."""
     shapes = [graph.tensors[port.tensor].shape for port in graph.outputs]
-    places = [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
-    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), places, word)
+    return [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
 
 
 def load_bytes(program: DeviceProgram) -> int:
