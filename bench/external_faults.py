@@ -14,10 +14,11 @@ is there, run nothing that is not complete, and give the right result once the r
 import argparse
 import random
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from faults import BAUD, Device, KilledError, table, through_pins
 from heuristics import Net
 
@@ -45,9 +46,9 @@ INPUTS = 5
 """Different inputs; a batch has four of them."""
 GONE = "E9103", "E9120", "E9121"
 """What a host is told whose device has lost its power: no answer, no session, no program."""
-RUNS, WRITTEN = 4, 32
-"""Runs that follow one another, and words beside the program's that the host writes in each: more than there are slots
-for."""
+RUNS, WRITTEN = 4, 16
+"""Runs that follow one another, and words beside the program's that the host writes twice in each: about as many as
+there are slots for."""
 MEMORY = replace(ULX3S, rows=128, columns=32, refresh=2000, power_up=50)
 """Small, and with slots that are slower than the line."""
 CONFIG = HwConfig(
@@ -188,7 +189,7 @@ class Campaign:
 
     def full_rate(self, found: Found) -> None:
         """Words that no program uses, while a run goes on: it takes no cycle more, and none is lost."""
-        one, client, size = self.program, self.connect(), RUNS * WRITTEN
+        one, client, size = self.program, self.connect(), RUNS * 2 * WRITTEN
         if not client.holds(one):
             client.load(one)
         first = self.rng.randrange(external_words(one), MEMORY.host_words - size)
@@ -196,14 +197,14 @@ class Campaign:
         run = Inferences(one, client.head().clock_hz, self.rng.randrange(1 << 20))
         begin, which = self.line.seconds(), self.rng.randrange(INPUTS)
         commands = [*run.settle, *run.load(self.inputs[which])]
+        writes = list(_frames(first, words, run.wait))
         for number in range(RUNS):
-            mine = words[number * WRITTEN :][:WRITTEN].tobytes()
-            commands += [run.start(number), *pieces(Space.EXTERNAL_INPUT, first + number * WRITTEN, mine, 1, run.wait)]
-            commands += [Request(Command.POLL, count=1), *run.fetch]
-        answers = client.link.perform(commands)[-RUNS * (3 + len(run.fetch)) :]
+            one_write, other = writes[2 * number : 2 * number + 2]
+            commands += [run.start(number), one_write, Request(Command.POLL, count=1), other, *run.fetch]
+        answers = client.link.perform(commands)[-RUNS * (4 + len(run.fetch)) :]
         for number in range(RUNS):
-            mine = answers[number * (3 + len(run.fetch)) :][: 3 + len(run.fetch)]
-            result = run.result(number, mine[3:])  # E9109: another number of cycles
+            mine = answers[number * (4 + len(run.fetch)) :][: 4 + len(run.fetch)]
+            result = run.result(number, mine[4:])  # E9109: another number of cycles
             self.in_runs += numbers(mine[2].payload)[0] & RUNNING
             found.wrong += not self.right(result.outputs, which)
         found.undetected += not np.array_equal(client.read(Space.EXTERNAL, first, size), words)
@@ -255,6 +256,13 @@ class Campaign:
 
     def die(self) -> None:
         raise KilledError
+
+
+def _frames(first: int, words: npt.NDArray[np.uint32], wait: float) -> Iterator[Request]:
+    """Writes of `WRITTEN` words each."""
+    for at in range(0, len(words), WRITTEN):
+        data = words[at : at + WRITTEN].astype("<u4").tobytes()
+        yield from pieces(Space.EXTERNAL_INPUT, first + at, data, 1, wait)
 
 
 CASES: dict[str, Callable[[Campaign, Found], None]] = {
