@@ -338,13 +338,13 @@ def through_pins(config: HwConfig) -> Iterator[Device]:
         yield Device(PinnedLine(gateware, clock_hz), config)
 
 
-def table(rows: list[list[str]], *, markdown: bool) -> str:
-    """Rows under `HEAD`."""
+def table(head: list[str], rows: list[list[str]], *, markdown: bool) -> str:
+    """Rows under their heads."""
     if markdown:
-        lines = ["| " + " | ".join(row) + " |" for row in [HEAD, ["---"] + ["---:"] * (len(HEAD) - 1), *rows]]
+        lines = ["| " + " | ".join(row) + " |" for row in [head, ["---"] + ["---:"] * (len(head) - 1), *rows]]
         return "\n".join(lines)
-    widths = [max(len(row[at]) for row in [HEAD, *rows]) for at in range(len(HEAD))]
-    padded = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in [HEAD, *rows]]
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    padded = [[cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in [head, *rows]]
     return "\n".join("  ".join(row) for row in padded)
 
 
@@ -372,7 +372,7 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
         total += figures.injected
         bad += figures.undetected + figures.wrong + figures.hangs
         print(f"{time.monotonic() - start:.1f} s:", *figures.row(), file=sys.stderr)
-    show(table(rows, markdown=arguments.markdown))
+    show(table(HEAD, rows, markdown=arguments.markdown))
     show(f"\n{total:,} faults injected; undetected, wrong results and hangs: {bad}")
     return bool(bad)
 

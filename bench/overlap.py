@@ -1,13 +1,15 @@
 """Inferences per second with and without transfers during runs.
 
     python bench/overlap.py [MODEL.onnx | ic | kws | vww] [--preset mini] [--clock 50e6] [--baud 3000000] [--count 8]
+    python bench/overlap.py mobilenetv2 --preset ulx3s-85f+sdram --clock 100e6     a network of bench/large.py
     python bench/overlap.py --pins         through the serial pins of the simulated gateware: to the cycle, and slow
     python bench/overlap.py --usb          a device with a USB link instead, behind a USB host at its D+ and D-
 
 By default against the model of the device, in which a run takes its cycles and a byte its time on the line. Every
 result is compared with the golden model's. "apart" runs one inference after the other and waits for each; "together" is
 `Client.run_all`. The bound is the slower of the line's busier direction and the core; over USB both directions share
-the line, 19 packets of 64 bytes in a millisecond.
+the line, 19 packets of 64 bytes in a millisecond. "predicted" is what `compile` and `check` say beforehand
+(`onnxhw.program.throughput`).
 """
 
 import argparse
@@ -21,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parent))
+import large
 from faults import NETWORK, PinnedLine
 
 from onnxhw import golden
@@ -31,11 +34,16 @@ from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore, Words
 from onnxhw.driver.transport import ByteLine, SimulationTransport
+from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.partition import load
 from onnxhw.program import DeviceProgram
+from onnxhw.program.input_regions import latency
+from onnxhw.program.throughput import throughput_of
+from onnxhw.program.traffic import Rates
+from onnxhw.segments import PartCycles, link, make_plan
 
 
 class TimedCore(EmulatedCore):
@@ -45,7 +53,10 @@ class TimedCore(EmulatedCore):
         super().__init__(program.config)
         spans = timeline(program.config, program.code).spans
         free = [spans[unit][n - 1].done for unit, n in zip(("array", "vector"), program.input_free, strict=True) if n]
-        self.free_after, self.run = max(free, default=program.cycles) / clock_hz, program.cycles / clock_hz
+        cycles = latency(program) if program.in_segments else program.cycles
+        before = cycles - program.cycles
+        self.free_after = (max(free, default=program.cycles) + before) / clock_hz
+        self.run = cycles / clock_hz
         self.now: Callable[[], float] = lambda: 0.0
         self.start = -self.run
 
@@ -100,6 +111,15 @@ def line_to_device(program: DeviceProgram, clock_hz: int, baud: int, through: st
     return pinned(program.config, clock_hz, baud) if through == "pins" else modelled(program, clock_hz, baud)
 
 
+def compiled(model: str, config: HwConfig) -> tuple[Graph, DeviceProgram]:
+    """A model, or a network of `large`, which is linked."""
+    if model in large.NETWORKS or model in large.networks.FULL:
+        graph, cycles = large.graph_of(model), PartCycles(config)
+        return graph, link(graph, make_plan(graph, config, cycles), config, cycles.schedules)
+    graph = load(TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model))
+    return graph, compile_graph(graph, config)
+
+
 WAYS = ("model", "pins", "usb")
 USB_BYTES = 19 * 64 * 1000
 """Bytes per second of USB at full speed, in both directions together."""
@@ -109,9 +129,7 @@ def measure(
     model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str
 ) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
-    source = TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model)
-    graph, config = load(source), preset(preset_name)
-    program = compile_graph(graph, config)
+    graph, program = compiled(model, preset(preset_name))
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [
@@ -149,6 +167,7 @@ def measure(
             "through": through,
             "line_ms": round(1e3 * line, 3),
             "core_ms": round(1e3 * core, 3),
+            "predicted": throughput_of([program], Rates(baud, clock_hz)).record(),
             "bound": "link" if line > core else "core",
             "bound_per_second": round(1 / max(line, core), 1),
             "apart_per_second": round(1 / spent["apart"], 1),

@@ -1,4 +1,5 @@
-"""Linked programs broken on purpose: ``python scripts/broken_moves.py --count 1500``.
+"""Linked programs broken on purpose: ``python scripts/broken_moves.py --count 1500``, or until so many are refused:
+``--refused 1000 --way lower_wait --way lower_reads --way other_bank --way external_address``.
 
 Small networks (`tests/segments/small_networks.py`) become linked programs, and in each of so many one instruction is
 changed: an ordering field lowered, another bank, another address in external memory or on the chip, a move left out.
@@ -16,7 +17,7 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -52,6 +53,8 @@ SHIFT = 64
 """Words by which an address is shifted at most."""
 Code = dict[Unit, list[Ordered]]
 Changed = Code | None
+SHOWN = 100
+"""Programs after which the campaign says how far it is."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ def without_refill(code: Code, config: HwConfig, rng: random.Random) -> Changed:
     return dropped(code, rng.choice(mine)) if mine else None
 
 
-WAYS: tuple[Callable[[Code, HwConfig, random.Random], Changed], ...] = (
+Way = Callable[[Code, HwConfig, random.Random], Changed]
+WAYS: tuple[Way, ...] = (
     lower_wait, lower_reads, other_bank, external_address, chip_address, fewer_words, without_move, without_refill,
 )  # fmt: skip
 
@@ -229,29 +233,34 @@ def random_order(code: Code, rng: random.Random) -> list[Unit]:
     return found
 
 
-def broken(seed: int) -> tuple[str, str]:
-    """How program number `seed` is broken, and the verdict."""
+def broken(seed: int, ways: Sequence[Way] = WAYS) -> tuple[str, str]:
+    """How program number `seed` is broken, in one of some ways, and the verdict."""
     rng = random.Random(seed)
     whole = linked(rng.choice(list(NETWORKS)), rng.choice(CONFIGS))
     while True:
-        way = rng.choice(WAYS)
+        way = rng.choice(ways)
         code = way({unit: list(mine) for unit, mine in whole.program.code.items()}, whole.program.config, rng)
         if code is not None:
             return way.__name__, verdict(whole, code, rng)
 
 
-def main(count: int, first: int) -> int:
-    """Break so many programs and print a table."""
+def main(count: int, first: int, ways: Sequence[Way], wanted: int) -> int:
+    """Break so many programs, or until as many are refused as `wanted` if that is not 0, and print a table."""
     found: dict[str, Counter[str]] = {}
-    begin = time.monotonic()
-    for seed in range(first, first + count):
-        way, what = broken(seed)
+    begin, refused, made = time.monotonic(), 0, 0
+    for seed in range(first, sys.maxsize):
+        if refused >= wanted if wanted else made >= count:
+            break
+        way, what = broken(seed, ways)
         found.setdefault(way, Counter())[what] += 1
+        made, refused = made + 1, refused + what.startswith("refused")
         if what == "unsafe":
             print(f"--first {seed} --count 1: {way}", flush=True)
+        if made % SHOWN == 0:
+            print(f"{made} programs, {refused} refused, {time.monotonic() - begin:.0f} s", flush=True)
     for way, counts in sorted(found.items()):
         print(way, " ".join(f"{what}: {number}" for what, number in sorted(counts.items())), sep="  ")
-    print(f"{count} programs, {time.monotonic() - begin:.0f} s")
+    print(f"{made} programs, {refused} refused, {time.monotonic() - begin:.0f} s")
     return 8 if any(counts["unsafe"] for counts in found.values()) else 0
 
 
@@ -259,5 +268,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=1500)
     parser.add_argument("--first", type=int, default=0, help="number of the first program")
+    parser.add_argument("--refused", type=int, default=0, metavar="N", help="go on until so many are refused")
+    names = {way.__name__: way for way in WAYS}
+    parser.add_argument("--way", action="append", choices=names, help="break them in this way alone; repeatable")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.count, arguments.first))
+    chosen = [names[name] for name in arguments.way or names]
+    sys.exit(main(arguments.count, arguments.first, chosen, arguments.refused))

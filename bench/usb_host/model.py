@@ -16,6 +16,8 @@ from onnxhw.engines.cxxrtl.build import Progress, build, ports_of
 from onnxhw.engines.cxxrtl.core_model import core_library
 from onnxhw.engines.cxxrtl.design import CHUNK
 from onnxhw.engines.cxxrtl.rtl_device import BlackBox, Libraries, PinModel, driver_text
+from onnxhw.engines.cxxrtl.sdram_model import SdramNumbers
+from onnxhw.errors import InternalError
 
 DOMAINS = ("usb_io", "usb")
 """Domains of a USB link besides the core's."""
@@ -49,13 +51,14 @@ class Clocked(Elaboratable):
 def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None = None) -> Libraries:
     """The compiled device of a configuration; from the cache, if there, without elaborating it.
 
-    `ToolError` E7120 if luna-usb is not installed. The configuration has no external memory.
+    `ToolError` E7120 if luna-usb is not installed.
     """
     def make() -> str:
+        from onnxhw.rtl.external.pads import with_pads
         from onnxhw.rtl.top import LinkedCore
 
-        hole = BlackBox()
-        device = LinkedCore(config, clock_hz=clock_hz, core=hole, usb=IDS)
+        hole = BlackBox(config.external)
+        device = with_pads(LinkedCore(config, clock_hz=clock_hz, core=hole, usb=IDS))
         top = Clocked(device)
         ports = ports_of(device)
         text: str = rtlil.convert(top, ports=[*top.clocks.values(), *ports, *hole.signals.values()], emit_src=False)
@@ -70,10 +73,10 @@ def usb_libraries(config: HwConfig, *, clock_hz: int, progress: Progress | None 
         "python": sys.version,
         **{name: metadata.version(name) for name in ("amaranth", "luna-usb", "usb-protocol")},
     }
-    driver = driver_text(Path(__file__).with_name("usb_line.cc"))
+    driver = driver_text("sdram_part.h", Path(__file__).with_name("usb_line.cc"))
     label = f"device {config.name} at {clock_hz / 1e6:g} MHz, USB"
     around = build(make, drivers=[driver], parts=parts, label=label, progress=progress)
-    return Libraries(core_library(config, progress=progress).path, around.path)
+    return Libraries(core_library(config, progress=progress).path, around.path, config.external)
 
 
 class UsbModel(PinModel):
@@ -84,16 +87,19 @@ class UsbModel(PinModel):
     """
 
     def __init__(self, libraries: Libraries, *, clock_hz: int) -> None:
-        super().__init__(libraries, "usb", clock_hz=clock_hz, ratio=clock_hz / TICK_HZ)
+        memory = SdramNumbers.of(libraries.external).array() if libraries.external else None
+        super().__init__(libraries, "usb", clock_hz=clock_hz, ratio=clock_hz / TICK_HZ, more=[memory])
         for name in ("run", "ticks", "cycles"):
             self.around.library[f"onnxhw_usb_{name}"].restype = ctypes.c_uint64
+        self.around.library.onnxhw_usb_violation.restype = ctypes.c_char_p
 
     def run(self, levels: bytes = b"", ticks: int = 0, *, rest: int = 0, listen: bool = False) -> bytes:
         """Drive `levels`, one per tick (`DP`, `DM`; without `DRIVEN`: nothing), then for `ticks` ticks the level
         `rest`.
 
         With `listen` a device that begins to drive within these ticks is heard to its end, and one tick on. Returns
-        the level of the bus in each tick, with `DRIVEN` where the device drives it.
+        the level of the bus in each tick, with `DRIVEN` where the device drives it. `InternalError` E1470 if the design
+        violates a rule of its external memory.
         """
         trace = b""
         while True:
@@ -103,6 +109,8 @@ class UsbModel(PinModel):
                 self._pins, levels, ctypes.c_uint64(len(levels)), ctypes.c_uint64(portion), ctypes.c_uint8(rest),
                 ctypes.c_bool(listen), room,
             )  # fmt: skip
+            if violation := self.around.library.onnxhw_usb_violation(self._pins):
+                raise InternalError("E1470", f"a rule of the external memory was violated in {violation.decode()}")
             trace += room.raw[:done]
             ticks -= portion
             if not ticks or (listen and done != len(levels) + portion):

@@ -1,6 +1,6 @@
 // A device's USB pins, driven and sampled at C++ speed, tick by tick of its 48 MHz clock.
 //
-// As serial_line.cc, this is compiled with the design around the core (core_part.h stands before it). That design has three
+// As serial_line.cc, this is compiled with the design around the core (core_part.h and sdram_part.h stand before it). That design has three
 // clocks: "usb_io", every tick; "usb", every fourth, with edges at the same times; "clk", the core's, of any frequency.
 
 #include "design.h"
@@ -25,6 +25,7 @@ struct onnxhw_usb {
 	uint32_t *dp_i, *dm_i;
 	const uint32_t *dp_o, *dm_o, *oe, *pullup, *running, *busy;
 	core_part part;
+	sdram_part external;
 	// Cycles of the core per tick and the part of a cycle that has passed, with 32 fraction bits.
 	int64_t cycles_per_tick, phase;
 	uint64_t ticks, cycles;
@@ -55,6 +56,7 @@ void cycle(onnxhw_usb *usb) {
 	core_show(usb->part);
 	// The ports towards the core show this cycle.
 	edge(usb, false, false, false);
+	usb->external.step();
 	core_cycle(usb->part);
 	edge(usb, true, false, false);
 	usb->cycles++;
@@ -64,14 +66,16 @@ void cycle(onnxhw_usb *usb) {
 
 extern "C" {
 
+// `numbers`: of the external memory, null if there is none.
 onnxhw_usb *onnxhw_usb_create(
-	onnxhw_sim *sim, double cycles_per_tick, const core_ports *outside, const core_ports *core, const core_functions *call
+	onnxhw_sim *sim, double cycles_per_tick, const core_ports *outside, const core_ports *core, const core_functions *call,
+	const sdram_numbers *numbers
 ) {
 	auto output = [&](const char *name) { return onnxhw_item(sim, name)->curr; };
 	auto input = [&](const char *name) { return onnxhw_item(sim, name)->next; };
 	return new onnxhw_usb{
 		sim, static_cast<onnxhw_design *>(sim->top), input("dp_i"), input("dm_i"), output("dp_o"), output("dm_o"),
-		output("oe"), output("pullup"), output("running"), output("busy"), {*outside, *core, *call},
+		output("oe"), output("pullup"), output("running"), output("busy"), {*outside, *core, *call}, {sim, numbers},
 		int64_t(cycles_per_tick * CYCLE)
 	};
 }
@@ -108,6 +112,11 @@ uint64_t onnxhw_usb_run(
 		heard |= listen && done > count && driven;
 	}
 	return done;
+}
+
+// The first rule of the external memory that was violated, empty if none was; null without one.
+const char *onnxhw_usb_violation(onnxhw_usb *usb) {
+	return usb->external.memory ? usb->external.memory->message : nullptr;
 }
 
 uint64_t onnxhw_usb_ticks(onnxhw_usb *usb) {

@@ -19,6 +19,7 @@ from onnxhw.ir.parts import GoldenPart
 from onnxhw.program.container import dumps
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.parts import Program
+from onnxhw.program.traffic import traffic_of
 
 MINI = preset("mini+sdram")
 
@@ -102,3 +103,4 @@ def test_a_forecast_is_within_a_fifth(make: Callable[[], Graph]) -> None:
     found, program = segmented.forecast(graph), segmented.program(graph)
     assert abs(found.cycles - program.cycles) <= program.cycles / 5
     assert found.segments == program.segments
+    assert found.traffic == traffic_of(program)

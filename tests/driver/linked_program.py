@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from heuristics import Net
@@ -21,32 +22,40 @@ LINKED = HwConfig(
     tables=1, load_ucode=24, array_ucode=48, vector_ucode=56, move_ucode=512, external=MEMORY,
 )  # fmt: skip
 """512 bytes of activations, 256 of weights."""
+DEEP = 4, 3, 64, "early"
+"""Channels, size and depth of a network that runs for longer than its input travels and waits for slots, and what is
+added to its result, which would hardly depend on the input: the first convolution's."""
+LATE = 4, 3, 64, "late"
+"""The same with the input itself, which is read once more."""
 
 
 @cache
-def graph(channels: int = 4, size: int = 9) -> Graph:
-    """Three convolutions of 3 x 3."""
+def graph(channels: int = 4, size: int = 9, depth: int = 3, added: str = "") -> Graph:
+    """Three convolutions of 3 x 3, or more."""
     net, y = Net(channels, size), "x"
-    for _ in range(3):
+    sources = {"late": y}
+    for _ in range(depth):
         y = net.conv(y, channels)
+        sources.setdefault("early", y)
+    y = net.add(y, sources[added]) if added else y
     return net.graph("chain", y)
 
 
 @cache
-def program(channels: int = 4, size: int = 9) -> DeviceProgram:
+def program(channels: int = 4, size: int = 9, depth: int = 3, added: str = "") -> DeviceProgram:
     """It, linked."""
-    made = graph(channels, size)
+    made = graph(channels, size, depth, added)
     return link(made, make_plan(made, LINKED, PartCycles(LINKED)), LINKED)
 
 
-def sample(seed: int, channels: int = 4, size: int = 9) -> dict[str, Array8]:
+def sample(seed: int, channels: int = 4, size: int = 9, depth: int = 3, added: str = "") -> dict[str, Array8]:
     """Random values of its inputs."""
     rng = np.random.default_rng(seed)
-    ports = graph(channels, size).inputs
+    ports = graph(channels, size, depth, added).inputs
     return {port.tensor: rng.integers(-128, 128, port.shape).astype(np.int8) for port in ports}
 
 
-def is_right(outputs: dict[str, Array8], seed: int, channels: int = 4, size: int = 9) -> bool:
+def is_right(outputs: dict[str, Array8], seed: int, *which: Any) -> bool:
     """Whether these are the golden model's for that sample."""
-    wanted = golden.run(graph(channels, size), sample(seed, channels, size))
+    wanted = golden.run(graph(*which), sample(seed, *which))
     return all(np.array_equal(values, wanted[name]) for name, values in outputs.items())

@@ -105,9 +105,9 @@ class MemoryCore(wiring.Component):
             m.d.sync += self.wild.eq(1)
         with m.If(self.host_we):
             m.d.sync += self.writes.eq(self.writes + 1)
-            in_time = ((self.host_space == Space.ACT) | (self.host_space == Space.INPUT)) & self.input_free
-            external = (self.host_space == Space.EXTERNAL) | (self.host_space == Space.EXTERNAL_INPUT)
-            any_time = (self.host_space == Space.CONTROL) | external
+            inputs = Cat(self.host_space == space for space in (Space.ACT, Space.INPUT, Space.EXTERNAL_INPUT))
+            in_time = inputs.any() & self.input_free
+            any_time = (self.host_space == Space.CONTROL) | (self.host_space == Space.EXTERNAL)
             outside = (self.host_addr >= SPAN) | (self.host_wstrb != 15)
             with m.If(outside | (self.running & ~any_time & ~in_time)):
                 m.d.sync += self.wild.eq(1)

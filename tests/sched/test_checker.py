@@ -261,7 +261,7 @@ def test_the_window_of_the_inputs_is_as_early_as_it_can_be(program: DeviceProgra
     changed = {**program.code, "vector": [*program.code["vector"]]}
     changed["vector"][late] = moved
     with pytest.raises(InternalError, match="E1212"):
-        check_window(dataclasses.replace(program, code=changed))
+        check_window(dataclasses.replace(program, code=changed), timeline(program.config, changed))
 
 
 def test_inputs_that_are_overwritten_once_they_are_free_change_no_result(program: DeviceProgram) -> None:
@@ -293,6 +293,7 @@ def test_outputs_that_lie_where_inputs_do_leave_no_window(program: DeviceProgram
     (source,), (result,) = program.inputs, program.outputs
     moved = dataclasses.replace(program.tensors[result.tensor], place=program.tensors[source.tensor].place)
     shared = dataclasses.replace(program, tensors={**program.tensors, result.tensor: moved})
-    assert input_free(shared) == (0, 0)
+    times = timeline(shared.config, shared.code)
+    assert input_free(shared, times) == (0, 0)
     with pytest.raises(InternalError, match=r"E1212 .*an output lies where an input does"):
-        check_window(shared)
+        check_window(shared, times)

@@ -65,6 +65,7 @@ def command(
     from ..compiler.segmented import SegmentedGraphs
     from ..errors import DoesNotFitError
     from ..partition import refuse
+    from ..program.throughput import about_throughput
     from .common.pipeline import target
 
     chosen = target(board, preset)
@@ -105,6 +106,7 @@ def command(
         "parts": _parts(partitioned, taken, found),
         "unpacked": _unpacked(partitioned, chosen.config, found),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
+        "throughput": about_throughput(found.parts, rates).record() if rates and taken else None,
         "unused_memory": chosen.board.unused_memory,
         "fit": {name: value for name, value in asdict(found).items() if name not in ("parts", "forecasts")},
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
@@ -173,6 +175,7 @@ def _parts(partitioned: "PartitionedModel", costs: "list[Cost]", fit: "Fit") -> 
 def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, Any], everything: bool) -> None:
     from ..onnxmodel.quantizers import quantizes
     from ..partition.partitioned import undecided
+    from ..program.throughput import throughput_sentence
 
     for diagnostic in partitioned.diagnostics:
         output.line(diagnostic.text())
@@ -225,6 +228,7 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
         output.line("fits" + in_turn if fit["fits"] else f"not decided: {fit['reason']}")
     if record["waiting"]:
         _print_times(output, record["parts"], record["waiting"])
+        output.line(throughput_sentence(record["throughput"]))
 
 
 def _print_times(output: Output, parts: list[dict[str, Any]], waiting: dict[str, Any]) -> None:

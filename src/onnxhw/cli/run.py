@@ -90,6 +90,7 @@ def command(
 
 def _print(output: Output, record: dict[str, Any]) -> None:
     from ..compiler.cost import waiting_sentence
+    from ..program.throughput import throughput_sentence
     from ..report.premises import sentences
     from .common.inference import print_outputs
 
@@ -105,6 +106,8 @@ def _print(output: Output, record: dict[str, Any]) -> None:
     for line in sentences(record["constant_channels"]):
         output.line(line)
     output.line(waiting_sentence(record["waiting"]))
+    if record["throughput"]:
+        output.line(throughput_sentence(record["throughput"]))
     if "profile" in record:
         from .common.device_profile import print_profile
 

@@ -156,7 +156,7 @@ def _with_external_memory(
         )  # fmt: skip
         forecasts.append(made if isinstance(made, Forecast) else None)
         total, own, moved = (
-            (made.cycles, made.cycles, plain_traffic(graph, config.word)) if isinstance(made, Forecast) else made
+            (made.cycles, made.cycles, made.traffic) if isinstance(made, Forecast) else made
         )
         cycles, run = cycles + total, run + own
         parts.append((own, moved))

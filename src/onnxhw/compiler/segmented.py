@@ -5,13 +5,19 @@ What does not fit the chip is planned and linked (`onnxhw.segments`). A forecast
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import TypeVar
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
+from ..isa.memory import host_stride
+from ..passes.packed_inputs import packed_inputs
 from ..program.model import DeviceProgram
-from ..segments import PartCycles, Plan, estimate_with_residents, link, make_plan, sampled
+from ..program.storage import PackedInput
+from ..program.traffic import Traffic, external_traffic, plain_outputs
+from ..program.variant import Variant
+from ..segments import PartCycles, Plan, estimate_with_residents, kind, link, make_plan, sampled
 
 TABLE_BYTES = 4 * 256
 """Of external memory for a table: a 32-bit word for each entry."""
@@ -22,13 +28,14 @@ U = TypeVar("U")
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a graph in segments takes, about: `cycles` of a run, bytes of external memory, and those that move in a
-    run."""
+    """What a graph in segments takes, about: `cycles` of a run, bytes of external memory, those that move in a run, and
+    what travels for an inference."""
 
     cycles: int
     segments: int
     external_bytes: int
     moved_bytes: int
+    traffic: Traffic
 
 
 class SegmentedGraphs:
@@ -56,7 +63,8 @@ class SegmentedGraphs:
         found = estimate_with_residents(plan, self.config, self._cycles)
         tables = TABLE_BYTES * _tables(plan, self.config)
         moved = found.weight_bytes + found.activation_bytes + tables
-        return Forecast(found.cycles + round(tables / found.peak), len(plan.segments), plan.external_bytes, moved)
+        cycles, size = found.cycles + round(tables / found.peak), plan.external_bytes
+        return Forecast(cycles, len(plan.segments), size, moved, _traffic(plan, graph, self.config))
 
     def _plan(self, graph: Graph) -> Plan:
         """The plan of the graph as `sampled` makes it."""
@@ -71,6 +79,34 @@ class SegmentedGraphs:
         if isinstance(found, DoesNotFitError):
             raise found
         return found
+
+
+def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
+    """What travels for an inference: of inputs that are packed every box that a segment loads, of others all, once."""
+    names = dict.fromkeys(port.tensor for port in graph.inputs)
+    packed: dict[object, int] = {}
+    wholes: set[str] = set()
+    known: dict[object, list[Variant]] = {}
+    for segment in plan.segments:
+        loads = [
+            (region, port.tensor) for region, port in zip(segment.inputs, segment.graph.inputs, strict=True)
+            if region.tensor in names and region in segment.loads
+        ]  # fmt: skip
+        if not loads:
+            continue
+        alike = kind(segment.graph)
+        if alike not in known:
+            known[alike] = packed_inputs(segment.graph, config)
+        storage = known[alike][0].storage if known[alike] else {}
+        for region, name in loads:
+            found = storage.get(name, (None,))[0]
+            if isinstance(found, PackedInput):
+                packed[region, found] = found.words * host_stride(config.word)
+            else:
+                wholes.add(region.tensor)
+    whole = [prod(graph.tensors[name].shape[2:]) * -(-graph.tensors[name].channels // config.word) for name in wholes]
+    writes = [*packed.values(), *(words * host_stride(config.word) for words in whole)]
+    return external_traffic(writes, plain_outputs(graph), config.word)
 
 
 def _tables(plan: Plan, config: HwConfig) -> int:

@@ -193,7 +193,7 @@ class Client(Closeable):
         device's input memory holds. `progress` is told how many results are here, of how many.
 
         Inputs that an earlier host or a batch that failed has left in the device are forgotten first, and a run of that
-        host is stopped.
+        host is stopped; with moves it ends first, because stopping it would cost the program.
         """
         if program is not None:
             self.check(program.config)
@@ -209,7 +209,7 @@ class Client(Closeable):
         self._token = (self._token + len(batch)) % TOKENS
         settled, self._settled = self.link.met and self._settled == self.counters.sessions, 0
         results: list[Result] = []
-        commands: list[Request] = [] if settled else [Request(Command.RESET)]
+        commands: list[Request] = [] if settled else run.settle
         asked: list[int] = []
         for number in range(len(batch)):
             if run.early and number:

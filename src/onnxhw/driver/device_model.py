@@ -38,6 +38,8 @@ from .framing import Frame, cobs_decode, crc32c
 LONGEST_WORDS = 255
 """A frame of more words is dropped."""
 FULL_CREDIT = 255
+INPUT_SPACES = Space.ACT, Space.INPUT, Space.EXTERNAL_INPUT
+"""Where a WRITE waits until a run has done with its inputs."""
 PORTION = 64
 """Byte times that pass while the host only listens."""
 
@@ -145,7 +147,7 @@ class DeviceModel:
         array, vector = (registers[Control.INPUT_FREE] >> shift & 0xFFFF for shift in (0, 16))
         done = registers[Control.ARRAY_DONE] >= array and registers[Control.VECTOR_DONE] >= vector
         free = done and registers[Control.INPUT_FREE] != 0
-        of_input = header.kind & 15 == Command.WRITE and _where(header)[0] in (Space.ACT, Space.INPUT) and not free
+        of_input = header.kind & 15 == Command.WRITE and _where(header)[0] in INPUT_SPACES and not free
         of_end = header.kind & 15 == Command.POLL and bool(header.address & 1)
         return bool(registers[Control.RUN] & RUNNING) and (of_input or of_end)
 

@@ -8,14 +8,14 @@ import numpy.typing as npt
 
 from ..errors import LinkError
 from ..isa.instructions import UNITS
-from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, Command
+from ..isa.link import MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, RUNNING, WATCHDOG, Control, Space
 from ..isa.units import Unit
-from ..program.external_tensors import external_inputs, external_span, external_tensor, external_words
+from ..program.external_tensors import external_inputs, external_words
 from ..program.input_regions import from_start, input_stream, latency
 from ..program.model import DeviceProgram
 from ..program.result import Result
-from ..program.spans import Span, spans
+from ..program.spans import output_spans
 from .link import Answer, Request
 
 TOKENS = 1 << 24
@@ -25,9 +25,9 @@ Tensors = Mapping[str, npt.NDArray[np.int8]]
 class Inferences:
     """Inferences of a program on a device with a clock of `clock_hz`; that of number n has the token ``token + n``.
 
-    An inference is `begin` and `fetch`. With `early` the run begins with the last word of input, and the next one's
-    `load` may stand before `fetch`: the device then performs it as soon as the run allows, and its `start` stands
-    behind. Without, nothing proves that a run has done with its inputs: it ends first, and its outputs are read.
+    An inference is `begin` and `fetch`. With `early` the next one's `load` may stand before `fetch`: the device then
+    performs it as soon as the run has done with its own inputs, and its `start` stands behind. Without, nothing proves
+    that it has before its end: it ends first, and its outputs are read.
     """
 
     def __init__(self, program: DeviceProgram, clock_hz: int, token: int) -> None:
@@ -38,24 +38,21 @@ class Inferences:
         self.wait = max(program.cycles, latency(program) if self.moves else 0) / clock_hz
         """Seconds of a run."""
         self.external = external_inputs(program)
-        self.early = program.input_free != (0, 0) and not self.external
+        self.early = program.input_free != (0, 0)
         names = [port.tensor for port in program.outputs]
-        wanted = [(n, span) for n in names if not program.tensors[n].external for span in _spans(program, n)]
         self.outputs = [
-            (name, span, list(reads(Command.READ, Space.ACT, span.address, span.count, span.step)))
-            for name, span in wanted
-        ]
-        word = program.config.word
-        self.external_outputs = [
-            (name, list(reads(Command.READ, Space.EXTERNAL, *external_span(program.tensors[name], word))))
+            (name, span, list(reads(Command.READ, space, span.address, span.count, span.step)))
             for name in names
-            if program.tensors[name].external
+            for space in [Space.EXTERNAL if program.tensors[name].external else Space.ACT]
+            for span in output_spans(program, name)
         ]
         words = MOVE_RESULT_WORDS if self.moves else RESULT_WORDS
         end = Request(Command.POLL, address=1, count=words, wait=self.wait)
-        asked = [requests for _, _, requests in self.outputs] + [requests for _, requests in self.external_outputs]
-        self.fetch = [end, *(request for requests in asked for request in requests)]
+        self.fetch = [end, *(request for _, _, requests in self.outputs for request in requests)]
         """Waits for the end of a run and reads its outputs."""
+        self.settle = [end._replace(count=1)] * self.moves + [Request(Command.RESET)]
+        """Forgets what another host has left. A run with moves goes on to its end, for if it is stopped no program is
+        left."""
 
     def begin(self, number: int, inputs: Tensors) -> list[Request]:
         """The inputs of the run of that number, and the run."""
@@ -63,12 +60,11 @@ class Inferences:
         return [*load, start] if self.at_once else [start, *load]
 
     def load(self, inputs: Tensors) -> list[Request]:
-        """Write the inputs: those of activation memory as soon as the run in progress has done with its own, those of
-        external memory at once."""
+        """Write the inputs as soon as the run in progress has done with its own."""
         found: list[Request] = []
         for name in self.external:
             for first, words in external_words(self.program.tensors[name], inputs[name], self.program.config.word):
-                found += pieces(Space.EXTERNAL_INPUT, first, words.astype("<u4").tobytes(), 1)
+                found += pieces(Space.EXTERNAL_INPUT, first, words.astype("<u4").tobytes(), 1, self.wait)
         data = input_stream(self.program, inputs).astype("<u4").tobytes()
         return [*found, *pieces(Space.INPUT, 0, data, 1, self.wait)]
 
@@ -81,16 +77,13 @@ class Inferences:
         state = numbers(answers[0].payload)
         self._check(state, answers[0].address, (self.token + number) % TOKENS)
         rest = iter(answers[1:])
-        tensors, word = self.program.tensors, self.program.config.word
+        tensors = self.program.tensors
         shapes = {name: tensors[name].place.shape for name, *_ in self.outputs}
         flat = {name: np.empty(math.prod(shape) + 1, np.int8) for name, shape in shapes.items()}
         for name, span, requests in self.outputs:
             span.scatter(b"".join(next(rest).payload for _ in requests), flat[name])
         kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
         found = {name: tensors[name].restore(values) for name, values in kept.items()}
-        for name, requests in self.external_outputs:
-            words = np.frombuffer(b"".join(next(rest).payload for _ in requests), "<u4").astype(np.uint32)
-            found[name] = external_tensor(tensors[name], words, word)
         outputs = {port.tensor: found[port.tensor] for port in self.program.outputs}
         told = (*COUNTERS, *MOVE_COUNTERS) if self.moves else COUNTERS
         counters = {register.name.lower(): state[register] for register in told}
@@ -118,10 +111,6 @@ class Inferences:
                 f"the run took {cycles} cycles, the program says {program.cycles}",
                 hint="the device holds another program, or its memory is damaged: load the program again",
             )
-
-
-def _spans(program: DeviceProgram, name: str) -> tuple[Span, ...]:
-    return spans(program.tensors[name].place, program.config.word, MAX_STEP)
 
 
 def reads(command: Command, space: int, address: int, count: int, step: int = 1) -> Iterator[Request]:

@@ -84,9 +84,9 @@ class Command(IntEnum):
     """Read words, `step` apart, of CONTROL, ACT, `REGISTERS`, or EXTERNAL, where there is one."""
     WRITE = 3
     """Write words, `step` apart, to a memory. To any but ACT, INPUT, EXTERNAL and EXTERNAL_INPUT: the device holds no
-    complete program until COMMIT. To ACT or INPUT during a run: performed once the run has done with its inputs
-    (`Control.INPUT_FREE`), or has ended. To INPUT: `address` is the word's place in the stream of all inputs, the next
-    one or 0, which begins anew. To EXTERNAL or EXTERNAL_INPUT, as a READ of EXTERNAL: at any time; during a run it
+    complete program until COMMIT. To ACT, INPUT or EXTERNAL_INPUT during a run: performed once the run has done with
+    its inputs (`Control.INPUT_FREE`), or has ended. To INPUT: `address` is the word's place in the stream of all
+    inputs, the next one or 0, which begins anew. To EXTERNAL or EXTERNAL_INPUT, as a READ of EXTERNAL: during a run it
     waits for slots, 16 or 32 bytes after each refresh, and costs the run no cycle. To EXTERNAL of a device that holds
     an image of external memory: both image and program are forgotten, and it is refused during a run."""
     RUN = 4

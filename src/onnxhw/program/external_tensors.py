@@ -23,10 +23,10 @@ def external_words(entry: Entry, values: Array8, word: int) -> Iterator[tuple[in
         yield piece.place.base * stride, to_host(piece.place.pack(mine, word).reshape(-1, word), word)
 
 
-def written_words(entry: Entry, word: int) -> list[int]:
-    """Host words of each run of `external_words`."""
-    places = [piece.place for piece in entry.external]
-    return [place.blocks(word) * place.shape[2] * place.shape[3] * host_stride(word) for place in places]
+def word_runs(entry: Entry, word: int) -> list[tuple[int, int]]:
+    """First host word, and number of host words, of each piece."""
+    stride, places = host_stride(word), [piece.place for piece in entry.external]
+    return [(p.base * stride, p.blocks(word) * p.shape[2] * p.shape[3] * stride) for p in places]
 
 
 def external_inputs(program: DeviceProgram) -> list[str]:

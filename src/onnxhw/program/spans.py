@@ -1,4 +1,4 @@
-"""Which host words of activation memory hold a tensor, and which of their bytes are which of its elements."""
+"""Which host words of activation or external memory hold a tensor, and which of their bytes are which elements."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,15 +6,16 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from ..isa.link import SHORTEST
+from ..isa.link import MAX_STEP, SHORTEST
 from ..isa.memory import host_stride
 from .host_words import address_runs
 from .layout import Place
+from .model import DeviceProgram
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """`count` host words at `address`, `address + step`, ... of ACT.
+    """`count` host words at `address`, `address + step`, ... of ACT, or of external memory.
 
     `elements` says what the four bytes of each are: int64 ``[count, 4]``, an index into the tensor in C order, or
     its size where a lane belongs to no element.
@@ -66,3 +67,10 @@ def spans(place: Place, word: int, longest_step: int) -> tuple[Span, ...]:
             else:
                 found.append(Span(address * stride, len(elements), 1, elements))
     return tuple(found)
+
+
+def output_spans(program: DeviceProgram, name: str) -> tuple[Span, ...]:
+    """The spans of an output, in external memory if it lies there."""
+    entry = program.tensors[name]
+    place = entry.external[0].place if entry.external else entry.place
+    return spans(place, program.config.word, MAX_STEP)

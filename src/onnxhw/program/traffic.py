@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, SHORTEST, commit_words
-from ..isa.units import Unit
-from .external_tensors import external_inputs, external_span, written_words
+from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, SHORTEST, USB_BAUD, commit_words
+from .external_tensors import external_inputs, word_runs
 from .host_words import memories
 from .input_regions import inputs, shape_words, travelling_words
 from .layout import Place
 from .model import DeviceProgram
-from .spans import spans
+from .spans import output_spans, spans
 
 BITS = 10
 """Of a byte on the line: start, eight of data, stop."""
@@ -31,6 +30,11 @@ class Rates:
     def line_ms(self, size: int) -> float:
         """Milliseconds of so many bytes, one after the other."""
         return 1e3 * BITS * size / self.baud
+
+    def both_ms(self, sent: int, received: int) -> float:
+        """Milliseconds of bytes that pass at the same time: those of the busier direction; over USB, whose directions
+        share the line, of both."""
+        return self.line_ms(sent + received if self.baud == USB_BAUD else max(sent, received))
 
     def core_ms(self, cycles: int) -> float:
         """Milliseconds of so many cycles."""
@@ -49,15 +53,16 @@ class Traffic:
     received: int
     alone: int
 
-    @property
-    def busier(self) -> int:
-        """Bytes of the direction that has more: what bounds inferences one after the other."""
-        return max(self.sent, self.received)
-
 
 def frames_bytes(words: int) -> int:
     """Bytes of the frames that carry so many 32-bit words, at least one frame."""
     return 4 * words + SHORTEST * max(1, -(-words // MAX_WORDS))
+
+
+def external_traffic(writes: Sequence[int], outputs: Sequence[Place], word: int) -> Traffic:
+    """Of an inference whose inputs go to external memory, in pieces of so many words, and whose outputs lie there."""
+    reads = [span.count for place in outputs for span in spans(place, word, MAX_STEP)]
+    return _of_runs(writes, reads, MOVE_RESULT_WORDS)
 
 
 def traffic(words: int, outputs: Sequence[Place], word: int) -> Traffic:
@@ -82,24 +87,26 @@ def _frames(words: int) -> int:
 
 
 def traffic_of(program: DeviceProgram) -> Traffic:
-    """Of an inference of a program. Of external memory whole words travel, in the pieces that the program says."""
+    """Of an inference of a program. To external memory whole words travel, in the pieces that the program says."""
     word, tensors = program.config.word, program.tensors
     words = sum(travelling_words(tensors[name]) for name in inputs(program))
-    outputs = [tensors[port.tensor] for port in program.outputs]
-    if not program.code.get(Unit.MOVE):
-        return traffic(words, [entry.place for entry in outputs], word)
-    writes = [count for name in external_inputs(program) for count in written_words(tensors[name], word)]
-    reads = [external_span(entry, word)[1] for entry in outputs if entry.external]
-    reads += [s.count for entry in outputs if not entry.external for s in spans(entry.place, word, MAX_STEP)]
+    if not program.in_segments:
+        return traffic(words, [tensors[port.tensor].place for port in program.outputs], word)
+    writes = [count for name in external_inputs(program) for _, count in word_runs(tensors[name], word)]
+    reads = [span.count for port in program.outputs for span in output_spans(program, port.tensor)]
     return _of_runs([*writes, *([words] if words else [])], reads, MOVE_RESULT_WORDS)
 
 
 def plain_traffic(graph: Graph, word: int) -> Traffic:
     """Of an inference of a graph whose inputs and outputs lie as they are, each tensor in one piece."""
     names = dict.fromkeys(port.tensor for port in graph.inputs)
+    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), plain_outputs(graph), word)
+
+
+def plain_outputs(graph: Graph) -> list[Place]:
+    """Where outputs lie that are as they are."""
     shapes = [graph.tensors[port.tensor].shape for port in graph.outputs]
-    places = [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
-    return traffic(sum(shape_words(graph.tensors[name].shape) for name in names), places, word)
+    return [Place(0, shape[2] * shape[3], shape[3], shape) for shape in shapes]
 
 
 def load_bytes(program: DeviceProgram) -> int:

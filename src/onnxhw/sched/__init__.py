@@ -2,6 +2,7 @@
 
 from .alloc import Occupied
 from .checker import check
+from .input_release import input_free
 from .refusals import TooLargeError, causes, combined
 from .rewrite import same_operand
 from .scheduler import (
@@ -33,6 +34,7 @@ __all__ = [
     "fastest",
     "initial_cycles",
     "initial_schedule",
+    "input_free",
     "map_operations",
     "over_table_limit",
     "require_capacity",

@@ -70,7 +70,7 @@ def check(program: DeviceProgram) -> Timeline:
     checker.banks(times)
     checker.tensors()
     check_input_regions(program)
-    check_window(program)
+    check_window(program, times)
     return times
 
 

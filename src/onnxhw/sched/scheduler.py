@@ -155,7 +155,7 @@ def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
         sum(executed(lowered, op) for op in graph.ops),
         nominal=model.macs(),
     )
-    program.input_free = input_free(program)
+    program.input_free = input_free(program, candidate.times)
     check(program)
     return program
 

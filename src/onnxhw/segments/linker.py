@@ -15,7 +15,7 @@ from ..ir.graph import Graph
 from ..isa.timing import timeline
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry, TensorPart
-from ..sched import unnamed
+from ..sched import input_free, unnamed
 from .constant_moves import ConstantMoves
 from .linked_code import Counts, LinkedCode
 from .linked_layers import LinkedLayers
@@ -46,7 +46,9 @@ def link(
     rooms = tensor_rooms(graph, plan, placed, config)
     resident = choices(placed, config) if techniques.residents else [no_residents()]
     programs = (_Linker(graph, plan, config, placed, each, rooms, techniques).program() for each in resident)
-    return min(programs, key=lambda program: program.cycles)
+    program = min(programs, key=lambda program: program.cycles)
+    program.input_free = input_free(program, timeline(config, program.code))
+    return program
 
 
 def part_name(part: OperationPart, segment: int) -> str:

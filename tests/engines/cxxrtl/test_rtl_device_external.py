@@ -106,7 +106,8 @@ def test_the_host_has_it_during_a_run_and_behind_an_abort(
 def test_the_host_has_it_during_a_run_with_moves_and_costs_no_cycle(
     served: Served, config: HwConfig, tiny_program: DeviceProgram
 ) -> None:
-    """The inputs come through the input port, with RUN before them, and the start sequence behind them."""
+    """The inputs come through the input port, with RUN before them, and the start sequence behind them. The run soon
+    says that it has done with them."""
     (model, client), rng = served, np.random.default_rng(3)
     half = MEMORY.host_words // 2
     plain = with_memory(config, tiny_program)
@@ -115,7 +116,7 @@ def test_the_host_has_it_during_a_run_with_moves_and_costs_no_cycle(
         for number, store in enumerate((0, 1, 0, 1))
     ]
     code = {**plain.code, Unit.MOVE: moves}
-    program = replace(plain, code=code, cycles=timeline(config, code).cycles)
+    program = replace(plain, code=code, cycles=timeline(config, code).cycles, input_free=(1, 0))
     words = rng.integers(0, 1 << 32, MEMORY.host_words, dtype=np.uint32)
     client.write(Space.EXTERNAL, 0, words)
     client.load(program)

@@ -5,21 +5,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linked_program import BAUD, CLOCK, LINKED, is_right, program, sample
+from linked_program import BAUD, CLOCK, DEEP, LATE, LINKED, is_right, program, sample
 from rtl_line import RtlLine
 
 from onnxhw.driver.client import Client
+from onnxhw.driver.inferences import Inferences
 from onnxhw.driver.link import Request
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.errors import LinkError
 from onnxhw.isa.link import IMAGE, LOADED, MOVE_RESULT_WORDS, REGISTERS, Command
-from onnxhw.isa.memory import Control, Space
+from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.input_regions import latency
-from onnxhw.program.traffic import core_bytes, load_bytes
+from onnxhw.program.throughput import throughput_of
+from onnxhw.program.traffic import Rates, core_bytes, load_bytes, traffic_of
 
 pytestmark = [pytest.mark.rtl, pytest.mark.slow, pytest.mark.usefixtures("compiler")]
 
@@ -59,25 +61,98 @@ def test_results_cycles_latency_and_counters(client: Client) -> None:
     assert connect(client.transport.line.model).holds(one)  # type: ignore[attr-defined]
 
 
+def test_the_first_run_takes_as_long_as_any(client: Client) -> None:
+    """Constants that stay come with the program: behind a load of everything, of what a stopped run has lost, and
+    behind another program, cold is warm is predicted."""
+    one, other, found = program(), program(*LATE), []
+    assert one.params.any()
+    for lose in ("image", "program", "nothing"):
+        if lose == "image":
+            client.write(Space.EXTERNAL, 0, [0])
+            assert client.to_load(one) == load_bytes(one)
+        elif lose == "program":
+            client.link.perform([Request(Command.RUN, count=1), Request(Command.RESET)])
+            assert client.to_load(one) == core_bytes(one)
+        else:
+            client.load(other)
+            assert is_right(client.run(sample(7, *LATE)).outputs, 7, *LATE)
+        client.load(one)
+        for seed in range(2):
+            result = client.run(sample(seed))
+            assert is_right(result.outputs, seed)
+            found.append((result.cycles, result.latency, result.counters))
+    assert found == [(one.cycles, latency(one), Emulator(one).run(sample(0)).counters)] * 6
+
+
 def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
-    """More than slots take: no run takes a cycle more, and nothing is lost."""
-    one, rng = program(), np.random.default_rng(5)
-    size = LINKED.external.host_words  # type: ignore[union-attr]
-    client.run(sample(0), program())
-    found, written = [], {}
+    """Two frames in each, the first one surely in its run: none takes a cycle more, and nothing is lost."""
+    one, rng = program(*DEEP), np.random.default_rng(5)
+    client.load(one)
+    run, words = Inferences(one, CLOCK, 5), rng.integers(0, 1 << 32, 12 * 16, dtype=np.uint32)
+    first = LINKED.external.host_words - len(words)  # type: ignore[union-attr]
+    writes = [
+        Request(Command.WRITE, Space.EXTERNAL_INPUT, first + at, 16, words[at:][:16].tobytes(), wait=run.wait)
+        for at in range(0, len(words), 16)
+    ]
+    commands = [*run.settle, *run.load(sample(0, *DEEP))]
     for number in range(6):
-        first = size - 128 * (number + 1)
-        words = rng.integers(0, 1 << 32, 128, dtype=np.uint32)
-        written[first] = words
-        run = Request(Command.RUN, address=number, count=1)
-        write = Request(Command.WRITE, Space.EXTERNAL_INPUT, first, 128, words.astype("<u4").tobytes())
-        end = Request(Command.POLL, address=1, count=MOVE_RESULT_WORDS, wait=0.1)
-        *_, answer = client.link.perform([run, write, end])
-        state = np.frombuffer(answer.payload, "<u4")
-        found.append((int(state[Control.CYCLES]), int(state[Control.LATENCY])))
-    assert found == [(one.cycles, latency(one))] * 6
-    assert all(np.array_equal(client.read(Space.EXTERNAL, first, 128), words) for first, words in written.items())
-    assert is_right(client.run(sample(1), program()).outputs, 1)
+        one_write, other = writes[2 * number :][:2]
+        commands += [run.start(number), one_write, Request(Command.POLL, count=MOVE_RESULT_WORDS), other, *run.fetch]
+    behind = 4 + len(run.fetch)
+    answers = client.link.perform(commands)[-6 * behind :]
+    for number in range(6):
+        state = np.frombuffer(answers[number * behind + 2].payload, "<u4")
+        assert state[Control.RUN] & RUNNING
+        result = run.result(number, answers[number * behind + 4 :][: len(run.fetch)])
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+        assert is_right(result.outputs, 0, *DEEP)
+    assert np.array_equal(client.read(Space.EXTERNAL, first, len(words)), words)
+
+
+def test_the_next_inputs_are_there_before_the_run_ends(client: Client) -> None:
+    """They wait until it has done with its own, and cost no cycle: another input than the run's, and its result is that
+    of its own; and the next run has it without another word."""
+    one = program(*DEEP)
+    client.load(one)
+    run = Inferences(one, CLOCK, 5)
+    assert run.early
+    now = Request(Command.POLL, count=MOVE_RESULT_WORDS)
+    client.link.perform(run.begin(0, sample(0, *DEEP)))
+    for number in range(3):
+        answers = client.link.perform([*run.load(sample(number + 1, *DEEP)), now, *run.fetch])
+        state = np.frombuffer(answers[-len(run.fetch) - 1].payload, "<u4")
+        assert state[Control.RUN] & RUNNING
+        assert 0 < state[Control.CYCLES] < one.cycles
+        result = run.result(number, answers[-len(run.fetch) :])
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+        assert is_right(result.outputs, number, *DEEP)
+        client.link.perform([run.start(number + 1)])
+    assert is_right(run.result(3, client.link.perform(run.fetch)).outputs, 3, *DEEP)
+
+
+def test_inputs_that_are_read_late_are_not_written_over(client: Client) -> None:
+    one = program(*LATE)
+    client.load(one)
+    assert one.input_free != (0, 0)
+    for seed, result in enumerate(client.run_all([sample(seed, *LATE) for seed in range(4)])):
+        assert is_right(result.outputs, seed, *LATE)
+        assert (result.cycles, result.latency) == (one.cycles, latency(one))
+
+
+def test_inferences_take_the_time_of_their_runs(model: RtlDevice) -> None:
+    """Where a run is longer than its input's way, it is what a batch takes."""
+    one, client, count = program(*DEEP), connect(model), 6
+    client.load(one)
+    client.run_all([sample(0, *DEEP)] * 2)
+    start = model.cycles
+    results = client.run_all([sample(seed, *DEEP) for seed in range(count)])
+    spent = model.cycles - start
+    assert all(is_right(result.outputs, seed, *DEEP) for seed, result in enumerate(results))
+    assert {result.cycles for result in results} == {one.cycles}
+    found = throughput_of([one], Rates(BAUD, CLOCK))
+    alone = found.core + Rates(BAUD, CLOCK).line_ms(traffic_of(one).alone)
+    assert found.bound == "core"
+    assert count * found.period < 1e3 * spent / CLOCK < (count - 1) * 1.05 * found.period + alone < count * alone / 1.2
 
 
 def test_a_run_that_is_aborted_leaves_no_program(client: Client) -> None:
@@ -137,3 +212,16 @@ def test_a_line_that_is_lost_while_loading(model: RtlDevice) -> None:
         assert late.to_load(one) == left
         late.load(one)
         assert is_right(late.run(sample(3)).outputs, 3)
+
+
+def test_a_run_that_another_host_has_left_goes_on_to_its_end(model: RtlDevice) -> None:
+    """To stop it would cost the program; the next host's inputs wait until it has done with its own."""
+    for which in (DEEP, LATE):
+        one = program(*which)
+        connect(model).load(one)
+        client = connect(model)
+        assert client.holds(one)
+        client.link.perform(Inferences(one, CLOCK, 5).begin(0, sample(0, *which)))
+        results = client.run_all([sample(seed, *which) for seed in (1, 2)], one)
+        assert all(is_right(result.outputs, seed, *which) for seed, result in enumerate(results, 1))
+        assert flags(client) == LOADED | IMAGE

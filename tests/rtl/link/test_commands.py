@@ -407,6 +407,31 @@ def test_the_next_inputs_wait_until_the_run_lets_go_of_these(bench):
     assert bench.line.cycles - before < 3000
 
 
+def test_inputs_in_external_memory_wait_for_the_run_too():
+    """A program that does not say when gets them behind its end; `wild` tells of words that came before."""
+    bench = Bench(WITH_EXTERNAL)
+    client, words = connect(bench), np.arange(1, 6, dtype="<u4")
+    client.head()
+    bench.poke("free", 0)
+    for free_from in (6, 0):
+        counts = np.array([0, 1, 2, 3, 4, 5, free_from, 7], "<u4")
+        commit = Request(Command.COMMIT, count=8, payload=counts.tobytes())
+        client.link.perform([Request(Command.RESET, address=1), commit])
+        following = Request(Command.WRITE, Space.EXTERNAL_INPUT, 3, 5, words.tobytes(), wait=0.01)
+        client.link.perform([Request(Command.RUN, address=7, count=1), following])
+        assert not bench.peek("running")
+        assert bench.peek("wild") == 0
+        assert bench.contents()[Space.EXTERNAL_INPUT, 3:8].tolist() == words.tolist()
+    assert client.counters.timeouts == 0
+    bench.poke("free", 1)
+    counts[6] = 6
+    commit = Request(Command.COMMIT, count=8, payload=counts.tobytes())
+    start = Request(Command.RUN, address=7, count=1)
+    client.link.perform([Request(Command.RESET, address=1), commit, start, following])
+    assert bench.peek("running")
+    assert bench.peek("wild") == 0
+
+
 def test_a_step_leaves_out_the_words_between(bench):
     client, words = connect(bench), np.arange(1, 8, dtype="<u4")
     write = Request(Command.WRITE, Space.ACT, 5, 7, words.tobytes(), step=16)

@@ -15,6 +15,7 @@ from ...program.external_use import external_record, external_sentence
 from ...program.input_regions import from_start, intake, latency
 from ...program.model import DeviceProgram
 from ...program.parts import Program
+from ...program.throughput import throughput_of, throughput_sentence
 from ...program.traffic import Rates
 from ...report.page import page
 from ...report.premises import premises
@@ -94,6 +95,11 @@ def waited(program: Program, rates: Rates | None) -> dict[str, Any] | None:
     return waiting(program.programs, rates).record() if rates and program.programs else None
 
 
+def continued(program: Program, rates: Rates | None) -> dict[str, Any] | None:
+    """How many inferences a second one behind the other, for ``--json``; None where there is no line."""
+    return throughput_of(program.programs, rates).record() if rates and program.programs else None
+
+
 def refresh_report(
     stage: Path,
     found: Directory,
@@ -113,8 +119,9 @@ def write_reports(
     simulations: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Write report and trace of every hardware part; from the second on, with its number after their stems."""
-    record = waited(program, PlacementOptions.recorded(manifest).rates)
-    line = [waiting_sentence(record)] if record else []
+    rates = PlacementOptions.recorded(manifest).rates
+    alone, many = waited(program, rates), continued(program, rates)
+    line = [waiting_sentence(alone), throughput_sentence(many)] if alone and many else []
     for number, (part, summary) in enumerate(zip(program.programs, summaries, strict=True)):
         own = [_of_part(record, number, part) for record in simulations]
         external = external_record([part], part.config) if part.in_segments else None
@@ -175,6 +182,7 @@ def report_record(found: Directory, summaries: Sequence[Profile]) -> dict[str, A
         "utilization": program.utilization,
         **premises(program.programs),
         "waiting": waited(program, PlacementOptions.recorded(found.manifest).rates),
+        "throughput": continued(program, PlacementOptions.recorded(found.manifest).rates),
         "layers": [row for part in parts for row in part["layers"]],
         "units": together([part["units"] for part in parts], "unit"),
         "parts": parts,

@@ -15,6 +15,7 @@ from ...compiler.cost import waiting
 from ...driver.device import Device
 from ...errors import LinkError, UsageError
 from ...program.parts import Program
+from ...program.throughput import throughput_of
 from ...program.traffic import Rates
 from ...report.premises import premises
 from ...runtime.inputs import joined
@@ -86,7 +87,7 @@ def measure(
 
 
 class BusierDirection:
-    """How many seconds the bytes of the line's busier direction take; a context manager."""
+    """How many seconds the bytes of the line's busier direction take, over USB of both; a context manager."""
 
     def __init__(self, device: Device) -> None:
         self.client, self.seconds = device.client, 0.0
@@ -97,8 +98,8 @@ class BusierDirection:
 
     def __exit__(self, *_: object) -> None:
         now, before = self.client.counters, self.before
-        most = max(now.sent - before.sent, now.received - before.received)
-        self.seconds = 10 * most / self.client.transport.baud
+        rates = Rates(self.client.transport.baud, 1)
+        self.seconds = rates.both_ms(now.sent - before.sent, now.received - before.received) / 1e3
 
 
 def compare(
@@ -156,6 +157,7 @@ def record(
 ) -> dict[str, Any]:
     """What a run gave, for ``--json``."""
     info = device.head
+    rates = Rates(info.baud, info.clock_hz)
     counters = added(found.counters)
     cycles, latency = counters.pop("cycles", 0), counters.pop("latency", 0)
     bounds = {"link": found.line, "core": cycles / info.clock_hz, "host": found.host}
@@ -175,7 +177,8 @@ def record(
         "bound": bound,
         "bound_per_second": 1 / bounds[bound],
         "latency_ms": found.alone * 1e3,
-        "waiting": waiting(program.programs, Rates(info.baud, info.clock_hz)).record(),
+        "waiting": waiting(program.programs, rates).record(),
+        "throughput": throughput_of(program.programs, rates).record() if program.programs else None,
         "inferences_per_second": max(1, found.runs - 1) / found.seconds,
         "counters": counters,
         "parts": len(program.parts),

@@ -20,8 +20,20 @@ from ...program import container
 from ...program.external_use import external_record, external_sentence
 from ...program.input_regions import latency
 from ...program.parts import Program, ProgramPart
+from ...program.throughput import throughput_sentence
 from ...report.premises import premises, sentences
-from .artifacts import MANIFEST, MODEL, PLACEMENT, PROGRAM, artifacts, described, profiles, waited, write_reports
+from .artifacts import (
+    MANIFEST,
+    MODEL,
+    PLACEMENT,
+    PROGRAM,
+    artifacts,
+    continued,
+    described,
+    profiles,
+    waited,
+    write_reports,
+)
 from .flash_boot import boot_sentence
 from .output import Output
 from .pipeline import BoardTarget
@@ -103,6 +115,7 @@ def result(
         "predicted_cycles": program.latency,
         **premises(program.programs),
         "waiting": waited(program, PlacementOptions.recorded(asdict(manifest)).rates),
+        "throughput": continued(program, PlacementOptions.recorded(asdict(manifest)).rates),
         "resources": manifest.resources if routed else estimated(chosen),
         "resources_estimated": not routed,
         "clock_mhz": manifest.clock_hz / 1e6 if routed else None,
@@ -170,6 +183,7 @@ def print_result(output: Output, record: dict[str, Any]) -> None:
         output.line(external_sentence(record["external"]))
     if record["waiting"]:
         output.line(waiting_sentence(record["waiting"]))
+        output.line(throughput_sentence(record["throughput"]))
     used = [f"{name} {value['used']:,} of {value['available']:,}" for name, value in record["resources"].items()]
     if used:
         output.line(("about " if record["resources_estimated"] else "") + ", ".join(used))

@@ -40,6 +40,7 @@ class FrameChecks:
         """External memory, and no part of what the device holds: inputs, or there is a program that has no image."""
         self.data = self.act | self.apart if external else self.act
         """A memory that holds no part of a program."""
+        self.external_input = Signal()
         self.input = Signal()
         self.begins = Signal()
         """Words of input from the first on."""
@@ -89,6 +90,7 @@ class FrameChecks:
                 m.d.sync += [
                     self.external.eq(space == Space.EXTERNAL),
                     self.apart.eq((space == Space.EXTERNAL_INPUT) | mine),
+                    self.external_input.eq(space == Space.EXTERNAL_INPUT),
                 ]
             m.next = "JUDGE"
 

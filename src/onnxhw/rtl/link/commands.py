@@ -33,8 +33,8 @@ class CommandEngine(wiring.Component):
     * RUN needs a complete program: COMMIT after writes whose CRC is the one it brings, or `baked`. It begins once the
       inputs are complete, or at once if it says so. With external memory there is an image besides, which outlives
       other programs; a run with moves that is `stopped` leaves no program.
-    * While `running`, a WRITE to ACT or INPUT waits for `input_free`, a POLL of the end for that, and everything behind
-      them; other commands that need a memory of the core are answered with BUSY.
+    * While `running`, a WRITE to ACT, INPUT or EXTERNAL_INPUT waits for `input_free`, a POLL of the end for that, and
+      everything behind them; other commands that need a memory of the core are answered with BUSY.
     * A WRITE takes eight cycles per word (its CRC is accumulated), more where the run writes the bank; to INPUT one,
       while the port keeps up, and until all of them are in their places; to EXTERNAL until its last is in the memory.
       A READ takes one host access per word.

@@ -66,7 +66,10 @@ def decide(m: Module, frame: Any, checks: FrameChecks, state: LinkState) -> tupl
     for verdict, fits in of_session:
         m.d.sync += found[verdict].eq(none & fits)
         none = none & ~fits
-    held = (is_[Command.WRITE] & (checks.act | checks.input) & ~state.input_free) | checks.waits
+    inputs = checks.act | checks.input
+    if checks.has_external:
+        inputs = inputs | checks.external_input
+    held = (is_[Command.WRITE] & inputs & ~state.input_free) | checks.waits
     m.d.sync += early.eq(none & state.running & held)
     for verdict, fits in of_due:
         m.d.sync += found[verdict].eq(none & fits)
