@@ -57,6 +57,14 @@ def test_what_is_refused_is_cut_otherwise() -> None:
     assert differences(graph, made, inputs(graph)) == []
 
 
+def test_runs_are_counted_as_they_are() -> None:
+    graph = inverted()
+    longest = max(len(segment.parts) for segment in make_plan(graph, SMALL, anything).segments)
+    made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.ops) > 1 else 1)
+    assert longest > 1
+    assert {len(segment.graph.ops) for segment in made.segments} == {1}
+
+
 def test_what_is_long_is_cut_into_many_columns() -> None:
     net = Net(8, 1)
     net.tensors["x"] = replace(net.tensors["x"], shape=(1, 8, 1, 600))

@@ -4,12 +4,13 @@ A group is a run of operations, in the graph's order, or in that in which each c
 be, whichever costs less. Its last result is cut into blocks of channels, and these into stripes of columns and rows, or
 the other way round: weights come once for each block, or inputs once for each stripe. What lies between its operations
 never leaves the chip. Groups are chosen so that the sum of their rough costs is least; what the scheduler then refuses
-is left out, and they are chosen again.
+is left out, what it takes is counted as it is, and they are chosen again.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
@@ -29,6 +30,7 @@ from .plan import (
     between_words,
     depthwise_cycles,
     peak_words,
+    pieces,
     ports_of,
     region_words,
     weights_of,
@@ -48,6 +50,9 @@ FEW_CUTS = (1, 2, 3, 4)
 """Numbers of stripes of the other side: a line buffer of 64 words holds 224 pixels in four."""
 OVERHEAD = 200
 """Cycles of a segment's run that no unit works, about: a convolution of 113,381 cycles has 112,896 of products."""
+SUMMED = 0.75
+"""Share of the cycles of depthwise convolutions of several windows for which the array waits, about: 0.7 where one of
+5 x 5 follows a convolution of EfficientNet-lite0, 1.1 where it comes before one."""
 STALL = 700
 """Cycles that a segment more costs besides, as moves and runs wait for each other at its ends, about: 860 with the 128
 and 224 segments of convolutions of ResNet-50, 900 with 32 instead of 16 of MobileNetV1's."""
@@ -64,6 +69,10 @@ FEW = 48
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
 ROUNDS = 200
 """Times that groups are chosen again at most."""
+
+
+Cycles = Callable[[Graph], int | None]
+"""Of a segment's run; None: not known."""
 
 
 class NoPartError(DoesNotFitError):
@@ -123,19 +132,19 @@ class Boxes:
 
 
 def make_plan(
-    graph: Graph, config: HwConfig, accept: Callable[[Graph], object], techniques: Techniques = ALL
+    graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL
 ) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
-    `accept` raises `DoesNotFitError` or `UnsupportedError` for a segment's graph that cannot be scheduled
+    `cycles` has those of a segment's run, or raises `DoesNotFitError` or `UnsupportedError` if it cannot be scheduled
     (`onnxhw.segments.PartCycles`). `UsageError` E2190: the configuration has no external memory. `DoesNotFitError`
     E5190: it is too small. `NoPartError` E5191: of an operation there is no part that fits the chip.
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
-    segments = _cheapest(graph, config, accept, techniques, True)
+    segments = _cheapest(graph, config, cycles, techniques, True)
     if len(segments) <= FEW:
-        segments = _cheapest(graph, config, accept, techniques, False)
+        segments = _cheapest(graph, config, cycles, techniques, False)
     linked = chained(segments, config)
     found = Plan(linked, assign(graph, linked, config, config.external))
     check_plan(graph, found, config)
@@ -143,7 +152,7 @@ def make_plan(
 
 
 def _cheapest(
-    graph: Graph, config: HwConfig, accept: Callable[[Graph], object], techniques: Techniques, banks: bool
+    graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques, banks: bool
 ) -> list[Segment]:
     """The segments of the order of operations that costs less; `banks`: costs know that transfers wait for banks that
     runs use; otherwise they go beside runs wherever there are words for them."""
@@ -153,37 +162,38 @@ def _cheapest(
     for each in orders:
         search = _Search(each, config, LONGEST if techniques.depth_first else 1, known, banks)
         try:
-            plans.append(_accepted(search, accept))
+            plans.append(_accepted(search, cycles))
         except NoPartError:
             if each is orders[-1] and not plans:
                 raise
     return min(plans, key=lambda each: each[0])[1]
 
 
-def _accepted(search: "_Search", accept: Callable[[Graph], object]) -> tuple[float, list[Segment]]:
-    """The cost and the segments of the cheapest candidates of which nothing is refused; `NoPartError` E5191."""
+def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
+    """The cost and the segments of the cheapest candidates of which nothing is refused, and whose runs are counted as
+    they are; `NoPartError` E5191."""
     refused: dict[Candidate, str] = {}
     accepted: dict[Candidate, list[Segment]] = {}
+    costs: dict[Candidate, float] = {}
     for _ in range(ROUNDS):
-        segments: list[Segment] = []
-        known, chosen = len(refused), search.best(refused)
-        for candidate in chosen:
-            if candidate in accepted:
-                segments += accepted[candidate]
-                continue
+        chosen = search.best(refused, costs)
+        new = [candidate for candidate in chosen if candidate not in accepted]
+        if not new:
+            return sum(costs[each] for each in chosen), [part for each in chosen for part in accepted[each]]
+        for candidate in new:
             made = search.segments(candidate)
-            if why := _refusal(search.graph, made, search.config, accept):
+            if why := _refusal(search.graph, made, search.config, cycles):
                 refused[candidate] = why
             elif made:
                 accepted[candidate] = made
-                segments += made
-        if len(refused) == known:
-            return sum(candidate.cost for candidate in chosen), segments
+                runs = [cycles(segment.graph) for segment in made]
+                known = [run for run in runs if run is not None]
+                costs[candidate] = search.cost(candidate, sum(known)) if len(known) == len(runs) else candidate.cost
     raise NoPartError(search.graph.ops[0], list(refused.values()))
 
 
 def _refusal(
-    graph: Graph, segments: Sequence[Segment] | None, config: HwConfig, accept: Callable[[Graph], object]
+    graph: Graph, segments: Sequence[Segment] | None, config: HwConfig, cycles: Cycles
 ) -> str:
     """Why a candidate cannot be; "" if it can."""
     try:
@@ -191,7 +201,7 @@ def _refusal(
             weights, peak = sum(weights_of(segment, config).values()), peak_words(segment.graph, config)
             if why := _too_large(weights, peak, config) or _between_words(graph, segment, config):
                 return why
-            accept(segment.graph)
+            cycles(segment.graph)
     except (DoesNotFitError, UnsupportedError) as error:
         return error.what
     return "" if segments else "it cannot be cut so"
@@ -226,15 +236,17 @@ class _Search:
                 if not found and len(self._results(Candidate(first, end, (1, 1, 1)))) == 1:
                     break  # one that is longer takes more memory
 
-    def best(self, refused: Mapping[Candidate, str]) -> list[Candidate]:
-        """The cheapest candidates that make all operations, in order; E5191 if there are none."""
+    def best(self, refused: Mapping[Candidate, str], costs: Mapping[Candidate, float]) -> list[Candidate]:
+        """The cheapest candidates that make all operations, in order; E5191 if there are none. `costs`: of those that
+        have another one than their own."""
         count = len(self.graph.ops)
         chosen: dict[int, tuple[float, Candidate | None]] = {count: (0.0, None)}
         for first in reversed(range(count)):
             ways = [each for each in self.by_first.get(first, ()) if each.end in chosen and each not in refused]
             if ways:
-                best = min(ways, key=lambda each: each.cost + chosen[each.end][0])
-                chosen[first] = best.cost + chosen[best.end][0], best
+                totals = [costs.get(each, each.cost) + chosen[each.end][0] for each in ways]
+                least = min(totals)
+                chosen[first] = least, ways[totals.index(least)]
         if 0 not in chosen:
             stuck = max(n for n in range(count) if n not in chosen)
             raise NoPartError(self.graph.ops[stuck], [why for each, why in refused.items() if each.first == stuck])
@@ -244,6 +256,11 @@ class _Search:
             path.append(found)
             at = found.end
         return path
+
+    def cost(self, candidate: Candidate, runs: int) -> float:
+        """Cycles of a candidate, about, whose segments run for so many cycles."""
+        each = self._costs(candidate, runs)
+        return next(found.cost for found, _ in each if found.by_stripe == candidate.by_stripe)
 
     def segments(self, candidate: Candidate) -> list[Segment] | None:
         """The segments of a candidate, in order, all inputs loaded."""
@@ -303,9 +320,9 @@ class _Search:
                 if found and all(found.values()):
                     break
 
-    def _costs(self, candidate: Candidate) -> Iterator[tuple[Candidate, bool]]:
+    def _costs(self, candidate: Candidate, runs: int | None = None) -> Iterator[tuple[Candidate, bool]]:
         """The candidate in each order of its boxes, with its cycles, about, and whether a part's transfers fit beside
-        another part; nothing if a part does not fit."""
+        another part; nothing if a part does not fit. `runs`: what all segments' runs take, if that is known."""
         if candidate.cuts == (1, 1, 1):
             (wanted,), blocks, count = self._wanted(candidate), 1, 1
         else:
@@ -318,7 +335,7 @@ class _Search:
         weights, alone = sum(weights_of(segment, self.config).values()), peak_words(segment.graph, self.config)
         if _too_large(weights, alone, self.config) or _between_words(self.graph, segment, self.config):
             return
-        busy = _run(segment.graph, self.config)
+        busy = _run(segment.graph, self.config) + OVERHEAD if runs is None else runs / count
         for by_stripe in (False, True) if 1 < blocks < count else (False,):
             ordered = replace(candidate, by_stripe=by_stripe)
             kept, times, peak = self._reused(ordered, segment, alone)
@@ -348,7 +365,7 @@ class _Search:
         return (same, inner, peak) if peak <= self.config.act_words else ((), 1, alone)
 
     def _cost(
-        self, segment: Segment, weights: int, busy: int, peak: int, count: int, rounds: int, kept: Sequence[Region],
+        self, segment: Segment, weights: int, busy: float, peak: int, count: int, rounds: int, kept: Sequence[Region],
         times: int,
     ) -> tuple[float, bool]:  # fmt: skip
         """Cycles, about, of `count` segments of so many weight words and, at their `peak`, activation words, that are
@@ -363,7 +380,7 @@ class _Search:
         loads = sum(region.box.size for region in segment.loads)
         once = sum(region.box.size for region in kept)
         moved = count * (outputs + loads - once) + count / times * once
-        runs = count * (busy + OVERHEAD + SWAP)
+        runs = count * (busy + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
         late += (outputs + loads) / spilled + count * self.stall
         words = region_words((*(region for region in segment.loads if region not in kept), *segment.outputs), config)
@@ -435,9 +452,10 @@ def _spans(size: int, parts: int, step: int = 1) -> list[Span]:
     return [(at, min(at + each, size)) for at in range(0, size, each)]
 
 
-def _run(graph: Graph, config: HwConfig) -> int:
-    """Cycles of the unit that has most to do: array, depthwise and vector unit work side by side."""
-    array = depthwise = vector = 0
+def _run(graph: Graph, config: HwConfig) -> float:
+    """Cycles of the unit that has most to do: array, depthwise and vector unit work side by side. Windows of a
+    depthwise convolution that are added up take accumulators, for which the array waits, too."""
+    array, depthwise, vector = 0.0, 0, 0
     for op in graph.ops:
         (x, *_), y = graph.operands(op), graph.tensors[op.output]
         drained = act_words(y.shape, config) * config.lane_groups
@@ -447,6 +465,7 @@ def _run(graph: Graph, config: HwConfig) -> int:
         vector += drained
         if (cycles := depthwise_cycles(op, x, config)) is not None:
             depthwise += cycles
+            array += SUMMED * cycles if prod(pieces(op)) > 1 else 0
         else:
             array += array_cycles(op, x, config)
     return max(array, depthwise, vector)
