@@ -15,7 +15,7 @@ from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make
 from onnxhw.segments.groups import UNCUT, Candidate
 from onnxhw.segments.operation_order import depth_first
 from onnxhw.segments.plan import OperationPart
-from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _Search
+from onnxhw.segments.planner import LONGEST, NoPartError, _accepted, _cheapest, _Search
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -63,6 +63,20 @@ def test_runs_are_counted_as_they_are() -> None:
     made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.ops) > 1 else 1)
     assert longest > 1
     assert {len(segment.graph.ops) for segment in made.segments} == {1}
+
+
+def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = chain()
+    search = _Search(graph, SMALL, 3, {})
+    _, first = search.best({}, {})
+    monkeypatch.setattr(planner, "ROUNDS", 1)
+    cost, segments = _accepted(search, lambda _: 10**6)
+    assert cost >= 10**6 * len(segments)
+    made = [segment.parts for each in first for segment in search.groups.segments(each) or []]
+    assert [segment.parts for segment in segments] == made
+    monkeypatch.setattr(planner, "ROUNDS", 0)
+    with pytest.raises(NoPartError, match="no part of it fits the chip; last: not tried"):
+        make_plan(graph, SMALL, anything)
 
 
 def test_what_is_long_is_cut_into_many_columns() -> None:

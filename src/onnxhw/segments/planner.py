@@ -28,7 +28,7 @@ FEW = 48
 """Segments at most for which costs do not know banks: finer stripes move more, and leave less time in which
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
 ROUNDS = 200
-"""Times that groups are chosen again at most."""
+"""Times that groups are chosen again at most; then the cheapest of those that were tried are taken."""
 
 
 Cycles = Callable[[Graph], int | None]
@@ -90,10 +90,10 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
     exact: dict[Candidate, Candidate] = {}
     """Of accepted candidates those with the costs of their runs."""
     for _ in range(ROUNDS):
-        cost, chosen = search.best(refused, exact)
+        _, chosen = search.best(refused, exact)
         new = [candidate for candidate in chosen if candidate not in accepted]
         if not new:
-            return cost, [part for each in chosen for part in accepted[each]]
+            break
         for candidate in new:
             made = search.groups.segments(candidate)
             if why := _refusal(search.groups, made, cycles):
@@ -103,7 +103,9 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
                 runs = [cycles(segment.graph) for segment in made]
                 known = [run for run in runs if run is not None]
                 exact[candidate] = search.counted(candidate, sum(known)) if len(known) == len(runs) else candidate
-    raise NoPartError(search.groups.graph.ops[0], list(refused.values()))
+    others = [each for mine in search.by_first.values() for each in mine if each not in accepted]
+    cost, chosen = search.best({each: refused.get(each, "not tried") for each in others}, exact)
+    return cost, [part for each in chosen for part in accepted[each]]
 
 
 def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles) -> str:
