@@ -1,5 +1,6 @@
 """Networks that are too large for the small configuration beside them."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,8 @@ from heuristics import Net
 
 from onnxhw.config import preset
 from onnxhw.ir.graph import Array8, Copy, Graph, MaxPool, Piece
+from onnxhw.segments.group_costs import GroupCosts
+from onnxhw.segments.groups import Candidate
 
 SMALL = replace(preset("mini+sdram"), name="small", act_depth=64, weight_depth=256)
 """`mini` with 1,024 bytes of activations and 1,024 of weights."""
@@ -81,3 +84,14 @@ def inputs(graph: Graph, seed: int = 0) -> dict[str, Array8]:
 
 def anything(_: Graph) -> Any:
     """A scheduler that takes everything."""
+
+
+def candidates(costs: GroupCosts, longest: int = 3) -> Iterator[Candidate]:
+    """All candidates of groups of so many operations at most that fit."""
+    groups = costs.groups
+    for first in range(len(groups.graph.ops)):
+        for end in range(first + 1, min(first + longest, len(groups.graph.ops)) + 1):
+            single = groups.results(first, end) == [groups.graph.ops[end - 1].output]
+            for finer in groups.cuts(first, end) if single else ():
+                for cuts in finer:
+                    yield from (found for found, _ in costs.of(Candidate(first, end, cuts)))

@@ -21,7 +21,8 @@ def job(name: int, cycles: float = 100.0, behind: int = 0, **waits: int) -> Move
 
 
 def order(runs: list[RunTimes], *queues: list[MoveJob]) -> list[int]:
-    return [move.fields["chip"] for move in ordered(runs, [queues[0]], *queues[1:])]
+    microcode, stores, loads, *constants = queues
+    return [move.fields["chip"] for move in ordered(runs, [microcode], stores, loads, constants)]
 
 
 def item() -> LinkedInstruction:
@@ -76,6 +77,15 @@ def test_what_may_need_an_instruction_goes_behind_the_microcode_that_it_waits_fo
     runs[1].last[Unit.LOAD] = microcode, 500
     long.needed, store.needed, microcode.needed = -1, 0, 1
     assert order(runs, [microcode], [store], [], [long]) == expected
+
+
+def test_constants_of_one_memory_do_not_wait_for_those_of_another() -> None:
+    runs = [run(0), run(1)]
+    params, weights = job(1, vector=10), job(2)
+    runs[1].wait(item(), params, 0)
+    runs[1].wait(item(), weights, 0)
+    assert order(runs, [], [], [], [params], [weights]) == [2, 1]
+    assert order(runs, [], [], [], [params, weights]) == [1, 2]
 
 
 def test_microcode_of_one_unit_does_not_wait_for_that_of_another() -> None:

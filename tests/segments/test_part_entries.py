@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
-from small_networks import NETWORKS, SMALL, joined
+from small_networks import NETWORKS, SMALL, candidates, joined
 
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.units import Unit
 from onnxhw.segments import PartCycles, Plan, Segment, make_plan
 from onnxhw.segments.buffers import assign
+from onnxhw.segments.chaining import chained
+from onnxhw.segments.group_costs import GroupCosts
+from onnxhw.segments.groups import Groups
 from onnxhw.segments.part_entries import part_entries, witnesses
 from onnxhw.segments.placing import PlacedSegment, place_segments
-from onnxhw.segments.planner import _Search, chained
 from onnxhw.segments.regions import words_of
 
 
@@ -28,10 +30,10 @@ def test_what_comes_next_waits_until_a_tensor_is_complete(name: str) -> None:
 def test_the_witness_of_what_is_joined_waits_for_its_inputs() -> None:
     """A Concat of what moves bring is complete with the first vector instruction, which waits for all of it."""
     graph, found = joined(8, 10, 1, 16), 0
-    search, segments = _Search(graph, SMALL, 2, {}), list[Segment]()
+    costs, segments = GroupCosts(Groups(graph, SMALL)), list[Segment]()
     for first, end in ((0, 1), (1, 2), (2, 3), (3, 5)):  # the Concat and the convolution that reads it
-        group = [each for each in search.candidates if (each.first, each.end) == (first, end)]
-        segments += search.segments(min(group, key=lambda each: each.cost)) or []
+        group = [each for each in candidates(costs, 2) if (each.first, each.end) == (first, end)]
+        segments += costs.groups.segments(min(group, key=lambda each: each.cost)) or []
     linked = chained(segments, SMALL)
     assert SMALL.external
     plan = Plan(linked, assign(graph, linked, SMALL, SMALL.external))

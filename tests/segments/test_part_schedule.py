@@ -47,6 +47,17 @@ def test_inputs_keep_away_from_busy_words_and_tensors_lie_in_their_ranges() -> N
     assert not use.written[:half].any()
 
 
+def test_inputs_may_lie_at_the_end() -> None:
+    graph = chain()
+    (name,) = (port.tensor for port in graph.inputs)
+    low, high = 4, SMALL.act_words // 2
+    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}, from_end=frozenset([name])), frozenset())
+    place = part.places[name]
+    assert place.base + place.blocks(SMALL.word) * place.plane == high
+    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}), frozenset())
+    assert part.places[name].base < place.base
+
+
 def test_a_range_that_is_too_small_is_told() -> None:
     graph = chain()
     occupied = Occupied(ranges=dict.fromkeys(graph.tensors, (0, 8)))

@@ -10,12 +10,12 @@ from small_networks import NETWORKS, SMALL, anything, chain, inputs, inverted
 from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
-from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
-from onnxhw.segments.cutting import cut
-from onnxhw.segments.plan import OperationPart, peak_words, ports_of
-from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _have_own_banks, _Search, chained, depth_first
+from onnxhw.segments.groups import UNCUT, Candidate
+from onnxhw.segments.operation_order import depth_first
+from onnxhw.segments.plan import OperationPart
+from onnxhw.segments.planner import LONGEST, NoPartError, _accepted, _cheapest, _Search
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -57,6 +57,28 @@ def test_what_is_refused_is_cut_otherwise() -> None:
     assert differences(graph, made, inputs(graph)) == []
 
 
+def test_runs_are_counted_as_they_are() -> None:
+    graph = inverted()
+    longest = max(len(segment.parts) for segment in make_plan(graph, SMALL, anything).segments)
+    made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.ops) > 1 else 1)
+    assert longest > 1
+    assert {len(segment.graph.ops) for segment in made.segments} == {1}
+
+
+def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = chain()
+    search = _Search(graph, SMALL, 3, {})
+    _, first = search.best({}, {})
+    monkeypatch.setattr(planner, "ROUNDS", 1)
+    cost, segments = _accepted(search, lambda _: 10**6)
+    assert cost >= 10**6 * len(segments)
+    made = [segment.parts for each in first for segment in search.groups.segments(each) or []]
+    assert [segment.parts for segment in segments] == made
+    monkeypatch.setattr(planner, "ROUNDS", 0)
+    with pytest.raises(NoPartError, match="no part of it fits the chip; last: not tried"):
+        make_plan(graph, SMALL, anything)
+
+
 def test_what_is_long_is_cut_into_many_columns() -> None:
     net = Net(8, 1)
     net.tensors["x"] = replace(net.tensors["x"], shape=(1, 8, 1, 600))
@@ -92,29 +114,6 @@ def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.M
     assert len(made.segments) > 5
 
 
-def test_shared_banks_cost_more() -> None:
-    graph = inverted()
-    with_banks, without = (
-        {(each.first, each.end, each.cuts, each.by_stripe): each.cost for each in search.candidates}
-        for search in (_Search(graph, SMALL, 3, {}, banks) for banks in (True, False))
-    )
-    both = with_banks.keys() & without.keys()
-    assert all(with_banks[way] >= without[way] for way in both)
-    assert any(with_banks[way] > without[way] for way in both)
-
-
-def test_banks_of_their_own() -> None:
-    net = Net(8, 16)
-    graph = net.graph("two", net.conv(net.conv("x", 8, 1), 8, 1))
-    (y,) = graph.outputs
-    segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
-    assert segment is not None
-    # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
-    assert _have_own_banks(segment, (), replace(SMALL, act_depth=1024))
-    assert _have_own_banks(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
-    assert not _have_own_banks(segment, (), replace(SMALL, act_depth=512, act_banks=4))
-
-
 def test_what_no_part_of_fits_is_named() -> None:
     graph = inverted()
 
@@ -140,25 +139,6 @@ def test_external_memory_may_be_too_small() -> None:
     with pytest.raises(DoesNotFitError, match=f"small has {tiny.size}") as error:
         make_plan(inverted(), replace(SMALL, external=tiny), anything)
     assert error.value.code == "E5190"
-
-
-def test_loads_come_early_where_there_is_room_and_not_at_all_where_they_are_there() -> None:
-    segments = make_plan(NETWORKS["branches"](), replace(SMALL, act_depth=128), anything).segments
-    assert {segment.early for segment in segments[1:]} == {False, True}
-    assert not segments[0].early
-    assert any(len(segment.loads) < len(segment.inputs) for segment in segments)
-
-
-def test_what_has_no_room_beside_the_run_is_loaded_again() -> None:
-    """Two blocks of channels read the same operand, which outlives its last use in the first one if it stays."""
-    graph = inverted()
-    y = graph.tensors[graph.ops[1].output]
-    made = [cut(graph, graph.ops[:2], {y.name: Box(span, (0, 10), (0, 10))}) for span in ((0, 12), (12, 24))]
-    first, second = (segment for segment in made if segment)
-    peak, kept = peak_words(first.graph, SMALL), peak_words(first.graph, SMALL, {first.graph.inputs[0].tensor})
-    assert peak <= 3 * 256 < kept
-    assert chained([first, second], replace(SMALL, act_banks=3, act_depth=256))[1] == second
-    assert chained([first, second], replace(SMALL, act_depth=512))[1] == replace(second, loads=())
 
 
 def test_a_part_that_is_larger_than_the_one_looked_at_is_refused() -> None:
@@ -190,39 +170,6 @@ def test_a_result_that_is_read_later_in_its_group_can_be_an_output() -> None:
     assert differences(graph, made, inputs(graph)) == []
 
 
-def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tried() -> None:
-    graph, found = NETWORKS["residual"](), 0
-    search = _Search(graph, SMALL, 1, {})
-    for candidate in search.candidates:
-        made = search.segments(candidate)
-        if not candidate.by_stripe or not made:
-            continue
-        boxes = [segment.outputs[0].box for segment in made]
-        blocks = len({box.channels for box in boxes})
-        assert len(set(boxes)) == len(boxes)
-        # All blocks of channels of the first stripe come before another stripe.
-        assert len({(box.rows, box.cols) for box in boxes[:blocks]}) == 1 < blocks < len(boxes)
-        at = search._boxes(candidate).middle()
-        kept, times, peak = search._reused(candidate, made[at], peak_words(made[at].graph, SMALL))
-        assert times in (1, blocks)
-        assert peak == peak_words(made[at].graph, SMALL, ports_of(made[at], kept))
-        if kept:
-            assert set(kept) == {region for region in made[at].loads if region in made[at + 1].loads}
-            found += 1
-    assert found
-
-
-def test_operations_come_behind_what_they_read_as_soon_as_may_be() -> None:
-    """Two branches that are written side by side, as quantizers write them, and a sum."""
-    net = Net(8, 6)
-    one, other = net.conv("x", 8), net.conv("x", 8)
-    one, other = net.conv(one, 8), net.conv(other, 8)
-    graph = net.graph("branches", net.add(net.conv(one, 8), other))
-    order = [graph.ops.index(op) for op in depth_first(graph)]
-    assert order == [0, 2, 4, 1, 3, 5]
-    assert [op.output for op in depth_first(replace(graph, ops=graph.ops[:1]))] == [graph.ops[0].output]
-
-
 def parts_of(plan: Plan) -> list[OperationPart]:
     return [part for segment in plan.segments for part in segment.parts]
 
@@ -238,3 +185,13 @@ def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("onnxhw.segments.planner.depth_first", lambda graph: graph.ops)
     assert (parts_of(make_plan(graph, SMALL, PartCycles(SMALL))) == taken) == (costs[0] <= costs[1])
     assert costs[0] != costs[1]
+
+
+def test_what_costs_less_behind_a_whole_result_is_taken() -> None:
+    search = _Search(chain(), SMALL, 1, {})
+    whole, striped = Candidate(0, 1, UNCUT, cost=10.0, behind=10.0), Candidate(0, 1, (1, 2, 1), cost=9.0, behind=9.0)
+    others = [Candidate(n, n + 1, (1, 2, 1), cost=8.0, behind=6.0) for n in range(1, len(search.groups.graph.ops))]
+    search.by_first = {0: [whole, striped]} | {each.first: [each] for each in others}
+    assert search.best({}, {}) == (16.0 + 8.0 * (len(others) - 1), [whole, *others])
+    assert search.best({}, {whole: replace(whole, cost=12.0)}) == (17.0 + 8.0 * (len(others) - 1), [striped, *others])
+    assert search.best({whole: "too large"}, {})[1][0] is striped

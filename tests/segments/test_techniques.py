@@ -73,7 +73,8 @@ def test_without_prefetch_what_a_segment_reads_comes_when_those_before_have_ende
     placed = place_segments(GRAPH, plan, SMALL)
     linker = _Linker(GRAPH, plan, SMALL, placed, no_residents(), TensorRooms(), Techniques(prefetch=prefetch))
     linker.program()
-    jobs = [job for job in (*linker.constants.jobs, *linker.tensors.loads) if 0 < job.needed < len(linker.runs)]
+    queues = (*linker.constants.jobs.values(), linker.tensors.loads)
+    jobs = [job for queue in queues for job in queue if 0 < job.needed < len(linker.runs)]
     ends = [linker.runs[job.needed - 1].ends for job in jobs]
     waited = [all(job.waits.get(unit, 0) >= count for unit, count in end.items())
               for job, end in zip(jobs, ends, strict=True)]  # fmt: skip

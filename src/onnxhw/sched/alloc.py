@@ -52,7 +52,8 @@ class Occupied:
 
     `fixed`: bases of inputs that are there; `kept`: inputs that stay until the end; `reserved`: first words and numbers
     of words that are not to be used, `busy` the same of words that no input may use, because the part before does;
-    `ranges`: first and end of the words between which a tensor's buffer must lie.
+    `ranges`: first and end of the words between which a tensor's buffer must lie; `from_end`: those that lie as near
+    the end of them as may be, instead of the begin.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Occupied:
     reserved: tuple[tuple[int, int], ...] = ()
     busy: tuple[tuple[int, int], ...] = ()
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    from_end: frozenset[str] = frozenset()
 
 
 NOTHING = Occupied()
@@ -79,6 +81,8 @@ class Needs:
     """Words from 0 on in which a buffer must lie, if not in all."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """First and end of the words in which a buffer must lie, if not in all."""
+    from_end: frozenset[str] = frozenset()
+    """Buffers that lie as near the end as may be."""
     placed: dict[str, int] = field(default_factory=dict)
     """Bases of buffers that have one, and of what is reserved."""
 
@@ -114,6 +118,7 @@ def find_needs(
     _find_preferences(graph, tasks, aliases, needs)
     needs.placed = {aliases.of[name].buffer: base for name, base in occupied.fixed.items()}
     needs.ranges = {aliases.of[name].buffer: ends for name, ends in occupied.ranges.items()}
+    needs.from_end = frozenset(aliases.of[name].buffer for name in occupied.from_end)
     for kind, taken, lives in (("reserved", occupied.reserved, (-1, len(tasks))), ("busy", occupied.busy, (-1, -1))):
         for number, (base, words) in enumerate(taken):
             name = f"{kind} {number}"
@@ -223,6 +228,7 @@ def _place(
     taken = {
         other: base for other, base in placed.items() if needs.life[other][0] <= death and birth <= needs.life[other][1]
     }
+    low, high = needs.ranges.get(buffer, (0, config.act_words))
     starts = {0}
     for other, base in taken.items():
         starts |= {base + needs.size[other], base - size}
@@ -233,9 +239,10 @@ def _place(
 
     sharing = [other for other in taken if overlap and other in needs.live]
     apart = [(base, base + needs.size[other]) for other, base in taken.items() if other not in sharing]
-    low, high = needs.ranges.get(buffer, (0, config.act_words))
     end = min(high, needs.within.get(buffer, config.act_words))
     able = _free(np.array(sorted(base for base in starts if low <= base <= end - size), np.int64), size, apart)
+    if buffer in needs.from_end:
+        able = able[::-1]
     if preferences:
         able = able[np.argsort(_costs(needs.preferences.get(buffer, {}), placed, able, depth), kind="stable")]
     for base in able.tolist():

@@ -38,15 +38,16 @@ class BroughtCode:
 
 
 class ConstantMoves:
-    """The memories of constants, and `jobs`, which bring what does not stay in them, in order; without `ring` those of
-    every segment begin at the same word, and all come."""
+    """The memories of constants, and `jobs`, which bring what does not stay in them, of each memory in order, so that
+    parameters which have to wait hold up no weights. Without `ring` those of every segment begin at the same word, and
+    all come."""
 
     def __init__(self, config: HwConfig, external: ExternalMap, resident: Residents, ring: bool = True) -> None:
         self.config, self.external, self.ring = config, external, ring
         self.memories = {
             space: ConstantRing(depth(space, config), mine.at, mine.words) for space, mine in resident.items()
         }
-        self.jobs: list[MoveJob] = []
+        self.jobs: dict[Space, list[MoveJob]] = {space: [] for space in resident}
 
     def bring(self, placed: PlacedSegment) -> BroughtCode:
         """The code of a segment, whose constants that do not stay come."""
@@ -90,8 +91,8 @@ class ConstantMoves:
                 mine = words[low:high]
                 moved = linear(int(mine[0]) * stride, external + low * stride, len(mine) * stride)
                 waits = {user: int(memory.used[mine].max())}
-                self.jobs.append(move_job([one.fields(space, False) for one in moved], waits, self.config))
-                memory.arrived[mine] = len(self.jobs)
+                self.jobs[space].append(move_job([one.fields(space, False) for one in moved], waits, self.config))
+                memory.arrived[mine] = len(self.jobs[space])
         return np.concatenate([np.zeros(0, np.int64), *(found[each.key][0] for each in pieces)])
 
     def wait(
@@ -100,32 +101,35 @@ class ConstantMoves:
     ) -> None:  # fmt: skip
         """The last instructions of the code wait for the constants that they read, and these for them."""
         weights, params, tables = (self.memories[space] for space in (Space.WEIGHT, Space.PARAM, Space.TABLE))
-        first, known = run.ends[Unit.LOAD] - len(added[Unit.LOAD]), 0
+        known = dict.fromkeys(self.jobs, 0)
+        first = run.ends[Unit.LOAD] - len(added[Unit.LOAD])
         for index, item in enumerate(added[Unit.LOAD]):
             load = item.instruction
             assert isinstance(load, Load)
             starts = footprint.tile_words(load, self.config)
             words = (starts[:, None] + np.arange(load_steps(load, self.config))).ravel()
-            known = self._wait(run, item, int(weights.arrived[words].max()), known, loads[index][0])
+            self._wait(run, item, Space.WEIGHT, int(weights.arrived[words].max()), known, loads[index][0])
             weights.used[words] = first + index + 1
-        first, known = run.ends[Unit.VECTOR] - len(added[Unit.VECTOR]), 0
+        first = run.ends[Unit.VECTOR] - len(added[Unit.VECTOR])
         spans = placed.part.candidate.times.spans[Unit.VECTOR]
         for index, item in enumerate(added[Unit.VECTOR]):
             vector = item.instruction
             assert isinstance(vector, Vector)
             rows = slice(vector.param_base, footprint.last_param(vector) + 1)
-            last = int(params.arrived[rows].max())
+            self._wait(run, item, Space.PARAM, int(params.arrived[rows].max()), known, spans[index].issue)
             params.used[rows] = first + index + 1
             if vector.use_table:
-                last = max(last, int(tables.arrived[vector.table_index]))
+                last = int(tables.arrived[vector.table_index])
+                self._wait(run, item, Space.TABLE, last, known, spans[index].issue)
                 tables.used[vector.table_index] = first + index + 1
-            known = self._wait(run, item, last, known, spans[index].issue)
 
-    def _wait(self, run: RunTimes, item: LinkedInstruction, last: int, known: int, issue: int) -> int:
-        """Wait for the first `last` jobs, unless that is so already for an instruction before; the new `known`."""
-        if last > known:
-            run.wait(item, self.jobs[last - 1], issue)
-        return max(last, known)
+    def _wait(
+        self, run: RunTimes, item: LinkedInstruction, space: Space, last: int, known: dict[Space, int], issue: int
+    ) -> None:  # fmt: skip
+        """Wait for the first `last` jobs of a memory, unless that is `known` of an instruction before."""
+        if last > known[space]:
+            run.wait(item, self.jobs[space][last - 1], issue)
+            known[space] = last
 
 
 def _moved(instruction: Ordered, at: Mapping[Space, Words]) -> Ordered:

@@ -96,14 +96,15 @@ class _Linker:
         )  # fmt: skip
 
     def _segment(self, n: int, placed: PlacedSegment) -> None:
-        before, jobs = self.code.counts, (len(self.constants.jobs), len(self.tensors.loads))
+        before, queues = self.code.counts, (*self.constants.jobs.values(), self.tensors.loads)
+        there = [len(queue) for queue in queues]
         brought = self.constants.bring(placed)
         for region, place in placed.stored:
             self.tensors.store(n - 1, region, place)
         for region, name in placed.loads:
             self.tensors.load(n, region, placed.part.places[name], placed.part.storage.get(name))
         if not self.prefetch:
-            for job in (*self.constants.jobs[jobs[0] :], *self.tensors.loads[jobs[1] :]):
+            for job in (job for queue, count in zip(queues, there, strict=True) for job in queue[count:]):
                 job.wait(before)
         added = self.code.segment(brought.code)
         times = placed.part.candidate.times
@@ -142,8 +143,8 @@ class _Linker:
                 fetched = free[part.end - 1]
                 job.waits = {unit: min(fetched, max(0, part.first - 1))}
                 job.cycles = MICROCODE if fetched else 0.0
-        microcode = list(self.microcode.values())
-        for move in ordered(self.runs, microcode, self.tensors.stores, self.tensors.loads, self.constants.jobs):
+        microcode, constants = list(self.microcode.values()), list(self.constants.jobs.values())
+        for move in ordered(self.runs, microcode, self.tensors.stores, self.tensors.loads, constants):
             self.code.put(move)
 
     def _entries(self, n: int, placed: PlacedSegment, before: Counts) -> None:

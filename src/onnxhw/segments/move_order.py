@@ -82,13 +82,13 @@ class RunTimes:
 
 def ordered(
     runs: Sequence[RunTimes], microcode: Sequence[Sequence[MoveJob]], stores: Sequence[MoveJob],
-    loads: Sequence[MoveJob], constants: Sequence[MoveJob],
+    loads: Sequence[MoveJob], constants: Sequence[Sequence[MoveJob]],
 ) -> list[LinkedMove]:  # fmt: skip
-    """All moves in order; jobs of a kind, and of a unit's microcode, keep theirs.
+    """All moves in order; stores, loads, those of a unit's microcode, and those of a memory's constants keep theirs.
 
     `InternalError` E1392 if they wait for each other.
     """
-    return list(_Simulation(runs, (*microcode, stores, loads, constants), len(microcode)).moves())
+    return list(_Simulation(runs, (*microcode, stores, loads, *constants), len(microcode)).moves())
 
 
 class _Simulation:

@@ -100,7 +100,7 @@ class PartSchedules:
         `DoesNotFitError` or `UnsupportedError` if there is no room, or an operation cannot be mapped.
         """
         where = tuple(sorted(occupied.fixed.items())), occupied.kept, tuple(sorted(occupied.ranges.items()))
-        key = kind(graph), where, occupied.reserved, occupied.busy, packed
+        key = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, packed
         known = self._known.get(key)
         if isinstance(known, (DoesNotFitError, UnsupportedError)):
             raise known

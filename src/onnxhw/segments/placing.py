@@ -54,7 +54,8 @@ class Way:
     def key(self) -> object:
         """Equal for equal ways of segments of a kind."""
         one = self.occupied
-        return tuple(sorted(one.fixed.items())), one.kept, one.reserved, one.busy, tuple(sorted(one.ranges.items()))
+        ranges = tuple(sorted(one.ranges.items()))
+        return tuple(sorted(one.fixed.items())), one.kept, one.reserved, one.busy, ranges, one.from_end
 
 
 def place_segments(
@@ -192,9 +193,11 @@ class _Placing:
         fixed = {ports[region]: place.base for region, place in there.items()}
         loaded = [name for region, name in ports.items() if region not in there]
         busy = self._busy() if loaded else ()
+        # At either end in turn: so no gap that is too small for the next ones is left between them.
+        from_end = frozenset(loaded) if n % 2 else frozenset[str]()
         for mine in (busy, ()) if busy else ((),):
             for ranges in self._ranges(segment.graph, loaded, fixed):
-                yield Way(Occupied(fixed, kept, reserved, mine, ranges), there, packed)
+                yield Way(Occupied(fixed, kept, reserved, mine, ranges, from_end), there, packed)
         yield Way(Occupied(fixed, kept), there, packed)
         yield Way(Occupied(fixed), there, packed)
         if fixed:

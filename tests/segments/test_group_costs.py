@@ -1,0 +1,59 @@
+"""Costs of groups: what comes once, shared banks, what is on chip before, windows that are added up."""
+
+from dataclasses import replace
+
+from heuristics import Net
+from small_networks import SMALL, candidates, chain, inverted
+
+from onnxhw.config import preset
+from onnxhw.ir.boxes import Box
+from onnxhw.segments import PartCycles
+from onnxhw.segments.cutting import cut
+from onnxhw.segments.group_costs import GroupCosts, have_own_banks, run_cycles
+from onnxhw.segments.groups import UNCUT, Candidate, Groups
+
+
+def test_shared_banks_cost_more() -> None:
+    graph = inverted()
+    with_banks, without = (
+        {(each.first, each.end, each.cuts, each.by_stripe): each.cost for each in candidates(costs)}
+        for costs in (GroupCosts(Groups(graph, SMALL), banks) for banks in (True, False))
+    )
+    both = with_banks.keys() & without.keys()
+    assert all(with_banks[way] >= without[way] for way in both)
+    assert any(with_banks[way] > without[way] for way in both)
+
+
+def test_banks_of_their_own() -> None:
+    net = Net(8, 16)
+    graph = net.graph("two", net.conv(net.conv("x", 8, 1), 8, 1))
+    (y,) = graph.outputs
+    segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
+    assert segment is not None
+    # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
+    assert have_own_banks(segment, (), replace(SMALL, act_depth=1024))
+    assert have_own_banks(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
+    assert not have_own_banks(segment, (), replace(SMALL, act_depth=512, act_banks=4))
+
+
+def test_runs_that_are_known_are_counted() -> None:
+    costs = GroupCosts(Groups(chain(), SMALL))
+    slow, slower = (next(costs.of(Candidate(0, 1, UNCUT), runs))[0].cost for runs in (10**6, 10**6 + 1000))
+    assert slower - slow == 1000
+
+
+def test_a_result_that_is_on_chip_is_neither_stored_nor_loaded() -> None:
+    graph = chain()
+    costs = GroupCosts(Groups(graph, SMALL))
+    (first,), (second,) = ([found for found, _ in costs.of(Candidate(n, n + 1, UNCUT))] for n in (0, 1))
+    assert first.behind == first.cost  # there is nothing before it
+    size = Box.whole(graph.tensors[graph.ops[0].output].shape).size
+    assert second.cost - second.behind >= 2 * size / costs.spilled
+
+
+def test_the_array_waits_for_windows_that_are_added_up() -> None:
+    """A depthwise convolution of 5 x 5 is four windows of the depthwise unit."""
+    config, net = preset("ulx3s-85f+sdram"), Net(32, 16)
+    graph = net.graph("wide", net.conv(net.depthwise(net.conv("x", 64, 1), 5), 32, 1))
+    exact = PartCycles(config)(graph)
+    assert 0.8 * exact < run_cycles(graph, config) < 1.2 * exact
