@@ -86,7 +86,7 @@ def test_check_for_people_names_the_host_nodes(half, capsys):
     assert "host: 1" in out
     assert "3 parts in turn" in out
     assert "fits, as 2 programs in turn" in out.splitlines()
-    assert "44 of them to load its programs" in out.splitlines()[-1]
+    assert "44 of them to load its programs" in out.splitlines()[-2]
     assert "Conv_" not in out
     assert main(["check", str(half), "--preset", "mini", "--all"]) == 0
     assert "Conv_" in capsys.readouterr().out

@@ -41,7 +41,7 @@ def test_synth_says_that_it_is_for_simulation_only(
     assert isinstance(error, dict)
     assert error["code"] == "E2913"
     assert "simulation only" in error["what"]
-    assert "ulx3s-25f, mini" in error["hint"]
+    assert "ulx3s-25f, ulx3s-25f-dense, mini" in error["hint"]
     assert not (tmp_path / "out").exists()
 
 

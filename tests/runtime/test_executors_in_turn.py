@@ -174,7 +174,7 @@ def test_check_says_so(chain, capsys):
     assert main(["check", str(chain), "--preset", "mini"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "fits, as 2 programs in turn" in lines
-    assert " of them to load its programs, " in lines[-1]
+    assert " of them to load its programs, " in lines[-2]
     assert main(["compile", str(chain), "--preset", "mini", "-o", str(chain.parent / "out")]) == 0
     assert "W3405 warning: model: larger than the memory of mini: 2 programs" in capsys.readouterr().err
 
