@@ -141,6 +141,19 @@ def run(seed: int, numbers: range, current: "Synchronized[int] | None" = None) -
         return judged(lambda index, begun: outcome(mutator.mutant(index)), numbers, current)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What the block warns of or logs is not shown, unless it is critical."""
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
 Judge = Callable[[int, set[str]], str]
 """What becomes of a mutant by its number; it may add names of stages that it reaches."""
 
@@ -148,10 +161,8 @@ Judge = Callable[[int, set[str]], str]
 def judged(judge: Judge, numbers: range, current: "Synchronized[int] | None" = None) -> Outcome:
     """What becomes of each mutant, one after the other."""
     found, begun = Outcome(), set[str]()
-    logging.disable(logging.ERROR)
-    warnings.simplefilter("ignore")
     first = start = time.process_time()
-    with watched(begun):
+    with watched(begun), quiet():
         for index in numbers:
             if current is not None:
                 current.value = index
