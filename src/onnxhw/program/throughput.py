@@ -69,12 +69,12 @@ def throughput(cycles: int, free: int, moved: Traffic, rates: Rates) -> Throughp
 
 def throughput_of(programs: Sequence[DeviceProgram], rates: Rates) -> Throughput:
     """Of programs that run one after the other, each for all inferences of a batch."""
-    return _together([throughput(_run(each), _free(each), traffic_of(each), rates) for each in programs])
+    return _summed([throughput(_run(each), _free(each), traffic_of(each), rates) for each in programs])
 
 
 def about_throughput(parts: Sequence[tuple[int, Traffic]], rates: Rates) -> Throughput:
     """The same where only the cycles of runs are known: as if their inputs were free at once."""
-    return _together([throughput(cycles, 0, moved, rates) for cycles, moved in parts])
+    return _summed([throughput(cycles, 0, moved, rates) for cycles, moved in parts])
 
 
 def throughput_sentence(record: dict[str, Any]) -> str:
@@ -91,8 +91,8 @@ def throughput_sentence(record: dict[str, Any]) -> str:
     )
 
 
-def _together(parts: Sequence[Throughput]) -> Throughput:
-    """Of parts that take turns."""
+def _summed(parts: Sequence[Throughput]) -> Throughput:
+    """Of parts that take turns: the sum of each."""
     return Throughput(*(sum(getattr(part, field.name) for part in parts) for field in fields(Throughput)))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from linked_program import BAUD, CLOCK, DEEP, LATE, LINKED, is_right, program, sample
+from linked_program import BAUD, CLOCK, DEEP, LATE, LINKED, MEMORY, is_right, program, sample
 from rtl_line import RtlLine
 
 from onnxhw.driver.client import Client
@@ -89,7 +89,7 @@ def test_the_host_writes_at_full_rate_during_runs(client: Client) -> None:
     one, rng = program(*DEEP), np.random.default_rng(5)
     client.load(one)
     run, words = Inferences(one, CLOCK, 5), rng.integers(0, 1 << 32, 12 * 16, dtype=np.uint32)
-    first = LINKED.external.host_words - len(words)  # type: ignore[union-attr]
+    first = MEMORY.host_words - len(words)
     writes = [
         Request(Command.WRITE, Space.EXTERNAL_INPUT, first + at, 16, words[at:][:16].tobytes(), wait=run.wait)
         for at in range(0, len(words), 16)

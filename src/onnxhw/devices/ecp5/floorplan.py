@@ -168,28 +168,26 @@ def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
     for number, memory in enumerate(served if lanes else ()):
         found.setdefault(memory, []).append((far, per_row - lanes + number))
     free = [*((middle, place) for place in range(room)), *((far, place) for place in range(per_row - lanes))]
-    link = 0
+    link, linked = 0, range(0)
     if apart:
         free = [(last, place) for place in range(per_row)]
     if whole:
         rest = max(0, weights - len(free))
         link = sum(LINK.values()) if rest <= per_row - sum(LINK.values()) else 0
-        others = [place for place in range(per_row) if not 0 <= place - _link_begins(config, per_row, link) < link]
+        # At the left; in the middle where there is an external memory, whose pins lie at the right: the link is to
+        # reach its controller as well as the core.
+        begin = (per_row - link) // 2 if config.external else 0
+        linked = range(begin, begin + link)
+        others = [place for place in range(per_row) if place not in linked]
         free += [(last, others[number * len(others) // rest]) for number in range(rest)]
         order = _by_rows(free[:weights], config.cols)
     else:
         order = _by_columns(free, parts[0].bytes, tiles, config.cols)
     if link:
-        found["link"] = [(last, _link_begins(config, per_row, link) + number) for number in range(link)]
+        found["link"] = [(last, place) for place in linked]
     for n, part in enumerate(parts):
         found[f"weights {part.name}"] = order[n * len(tiles) : (n + 1) * len(tiles)]
     return {name: tuple(_site(device, *place) for place in places) for name, places in found.items()}
-
-
-def _link_begins(config: HwConfig, per_row: int, count: int) -> int:
-    """Where in its row the first of the link's so many block RAMs lies: at the left, or in the middle, as the pins of
-    an external memory lie at the right and the link is to reach its controller as well as the core."""
-    return (per_row - count) // 2 if config.external else 0
 
 
 def _sliced(config: HwConfig) -> int:
