@@ -123,7 +123,7 @@ def simulate(
                 offer(ctx, c.host, host, served, t)
                 flags = ctx.get(harness.flags)
                 if flags & 2:
-                    found.started.append(t)
+                    found.started.append(t + 1)
                 taken, served = taken + (flags >> 2 & 1), served + (flags >> 3 & 1)
                 if flags & 16:
                     found.read.append(flags >> 6)

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig
 from ..isa.memory import ACCEPTED, RING_SIZE, Control
 from ..isa.units import Unit, units_of
+from .delay import delay
 from .ports import COUNT_BITS, READS, by_name, completions, each, progress, status
 
 ADDRESS_BITS = 6
@@ -204,10 +205,17 @@ class RunControl(wiring.Component):
         head, entry = Signal(range(RING_SIZE)), Signal(32)
         taken = Signal()
         m.d.sync += taken.eq(0)
-        progress = by_name(self.progress)
+        issued = {unit: (port.take & self.running, port.index) for unit, port in by_name(self.progress).items()}
+        if self.config.external is not None:
+            # Such a core fills its chip, and its units lie far apart: an instruction is entered a cycle later.
+            issued = {
+                unit: (delay(m, take, 1, name=f"{unit}_taken"), delay(m, index, 1, name=f"{unit}_index", reset=False))
+                for unit, (take, index) in issued.items()
+            }
         for unit in reversed(self.units):
-            with m.If(progress[unit].take & self.running):
-                m.d.sync += [taken.eq(1), entry.eq(Cat(progress[unit].index, Const(unit.number << 12, 16)))]
+            take, index = issued[unit]
+            with m.If(take):
+                m.d.sync += [taken.eq(1), entry.eq(Cat(index, Const(unit.number << 12, 16)))]
         m.submodules.ring = ring = memory.Memory(shape=32, depth=RING_SIZE, init=[])
         write, read = ring.write_port(), ring.read_port(domain="comb")
         m.d.comb += [write.addr.eq(head), write.data.eq(entry), write.en.eq(taken)]

@@ -216,15 +216,15 @@ def connect_controller(m: Module, core: Any, controller: Controller) -> None:
     """Connect the unit `move` of a core, and the begin of its runs, to the external memory's controller."""
     unit = core.external
     wiring.connect(m, unit.request, controller.request)
-    # A cycle late: in the cycle behind `asks` the controller knows of the start by itself.
-    m.d.sync += controller.running.eq(core.running)
+    # A cycle late: in the cycle behind `asks` the controller knows of the start by itself, and its `started` comes a
+    # cycle early, for it lies at the memory's pins, and a run's start goes everywhere.
+    m.d.sync += [controller.running.eq(core.running), core.started.eq(controller.started)]
     m.d.comb += [
         controller.w_data.eq(unit.w_data),
         unit.w_next.eq(controller.w_next),
         unit.r_data.eq(controller.r_data),
         unit.r_valid.eq(controller.r_valid),
         controller.start.eq(core.asks),
-        core.started.eq(controller.started),
         controller.clear.eq(core.clear),
     ]
 

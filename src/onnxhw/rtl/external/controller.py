@@ -46,7 +46,7 @@ class Controller(wiring.Component):
     host : stream of `host_shape`; a burst is taken with the last cycle of its slot.
     host_w_data, host_w_next, host_r_valid : as `w_data`, `w_next`, `r_valid`, of the host's burst (`r_data` is shared).
     running : In(1), the host waits for slots of refreshes that are due.
-    start : In(1), one cycle asks for the sequence that a run begins with; `started`: Out(1), one cycle after it.
+    start : In(1), one cycle asks for the sequence that a run begins with; `started`: Out(1), its last cycle.
     clear : In(1), requests are forgotten, but for the column of this cycle and words that are being read.
     initialised : Out(1).
     memory : see `pins`.
@@ -206,9 +206,12 @@ class Controller(wiring.Component):
                 ]
                 m.d.comb += self._address.eq(host.address[:columns] + column)
                 m.d.sync += column.eq(column + 1)
+            # A register, so that it can have another one far away, before the run's first cycle.
+            with m.If(cycle == external.slot - 2):
+                m.d.sync += self.started.eq(self._of_start)
             with m.If(cycle == external.slot - 1):
                 m.d.comb += self.host.ready.eq(used)
-                m.d.sync += [self.started.eq(self._of_start), self._of_start.eq(0), cycle.eq(0), column.eq(0)]
+                m.d.sync += [self._of_start.eq(0), cycle.eq(0), column.eq(0)]
                 m.d.sync += self._in_run.eq(1)
                 m.next = "RUN"
 
