@@ -77,6 +77,17 @@ def test_compile_refuses(arguments, status, code, digits, capsys):
     assert run_json(capsys, "compile", *words, status=status)["error"]["code"] == code
 
 
+@pytest.mark.parametrize("name", ["check", "synth"])
+def test_a_preset_that_leaves_place_and_route_no_room_is_refused_before_the_work(name, digits, monkeypatch, capsys):
+    """By Yosys it fits; nextpnr finds no places for it."""
+    monkeypatch.setattr(compiler, "place_and_schedule", lambda *given, **named: pytest.fail("compiled"))
+    words = digits, "--board", "ulx3s-25f", "--preset", "ulx3s-25f+sdram"
+    error = run_json(capsys, name, *words, status=5)["error"]
+    assert error["code"] == "E5201"
+    assert "LUT4 of 24,288" in error["what"]
+    assert "--preset ulx3s-25f-dense+sdram" in error["hint"]
+
+
 @pytest.mark.parametrize(("content", "code"), [(b"", "E3005"), (b"hello", "E3006")])
 def test_a_broken_file_is_refused_and_nothing_is_written(content, code, digits, tmp_path, capsys):
     broken = tmp_path / "broken.onnx"

@@ -57,4 +57,6 @@ def test_of_programs():
     assert unknown == throughput(latency(one), latency(one), moved, RATES)
     both = throughput_of([one, program(*DEEP)], RATES)
     assert both.period == throughput_of([one], RATES).period + throughput_of([program(*DEEP)], RATES).period
+    assert "2 programs in turn, once per batch" in throughput_sentence(both.record())
+    assert "in turn" not in throughput_sentence(unknown.record())
     assert about_throughput([(latency(one), moved)], RATES).core == throughput_of([one], RATES).core

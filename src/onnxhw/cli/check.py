@@ -66,9 +66,10 @@ def command(
     from ..errors import DoesNotFitError
     from ..partition import refuse
     from ..program.throughput import about_throughput
-    from .common.pipeline import target
+    from .common.pipeline import refuse_oversized, target
 
     chosen = target(board, preset)
+    refuse_oversized(chosen)
     rates, segmented = chosen.rates(), SegmentedGraphs(chosen.config)
 
     def attempt(partitioned: "PartitionedModel") -> "Fit":

@@ -84,7 +84,7 @@ def command(
     from .common.artifacts import BITSTREAM, FLASH_IMAGE
     from .common.flash_boot import boot_image, boot_record
     from .common.outdir import staged
-    from .common.pipeline import compile_model, out_folder, refuse_simulated, target
+    from .common.pipeline import compile_model, out_folder, refuse_oversized, refuse_simulated, target
     from .common.placement_options import PlacementOptions
     from .common.progress import FlowProgress
     from .common.result import print_result, result, write_artifacts
@@ -93,6 +93,7 @@ def command(
 
     chosen = target(board, preset)
     refuse_simulated(chosen)
+    refuse_oversized(chosen)
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")

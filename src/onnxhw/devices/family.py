@@ -4,6 +4,7 @@ The bitstream flow (`onnxhw.build.flow`) elaborates, runs tools and keeps result
 arguments and files, and reads what they leave. No family runs a tool itself.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,10 @@ from .report import RouteReport
 
 if TYPE_CHECKING:
     from ..rtl.cells import Primitives
+
+FILL = 0.91
+"""Part of a device's LUT4 and flip-flops that a design may take by estimate: nextpnr makes up to 9 % more of them
+(docs/explore.md), and finds no places for `ulx3s-25f+sdram`, which is estimated at 92 % of its device."""
 
 NAME = "top"
 """The top module, and how the tools' files begin."""
@@ -171,6 +176,23 @@ class Family(Protocol):
 def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
     """`DoesNotFitError` E5201 with all resources that are too few, before place and route."""
     require_room(counts, board.resources, board.device, where or board.name)
+
+
+def require_estimated_room(guess: Estimate, board: Board, where: str, hint: str = "") -> None:
+    """`DoesNotFitError` E5201 for a design that by estimate leaves place and route too little room (`FILL`), before
+    anything is synthesized."""
+    have = board.resources
+    room = dataclasses.replace(have, lut4=int(FILL * have.lut4), ff=int(FILL * have.ff))
+    counts = guess.counts()
+    limits = {"LUT4": (room.lut4, have.lut4), "flip-flops": (room.ff, have.ff)}
+    over = [
+        f"about {counts[kind]:,} {kind} of {all_of_them:,}, of which place and route needs {100 * (1 - FILL):.0f} % free"
+        for kind, (most, all_of_them) in limits.items()
+        if counts[kind] > most
+    ]
+    if over:
+        raise DoesNotFitError("E5201", f"takes {'; '.join(over)}", where=where, hint=hint)
+    require_room(counts, have, board.device, where)
 
 
 def require_room(counts: Mapping[str, int], resources: Resources, device: str, where: str = "") -> None:

@@ -10,15 +10,11 @@ from typing import Any
 from ..board import Board
 from ..config import HwConfig
 from ..devices import family_of
+from ..devices.family import FILL
 from ..errors import DoesNotFitError, UnsupportedError
 from .clock import predicted_mhz
 from .sizing import fitted
 from .workload import Workload, measured
-
-FILL = 0.95
-"""Part of a device's LUT4 and flip-flops that a point may be predicted to take: nextpnr finds places for `ulx3s-25f` at
-89 %, and predictions are some per cent off (docs/explore.md)."""
-
 
 @dataclass(frozen=True)
 class DesignPoint:
@@ -80,7 +76,8 @@ DEFAULT_OBJECTIVES = ("latency", "lut", "ebr")
 
 @dataclass(frozen=True)
 class Judge:
-    """What is known of a board: whether a configuration fits it, as predicted."""
+    """What is known of a board: whether a configuration fits it, as predicted; `fill`: part of its logic that a point may
+    take."""
 
     board: Board
     fill: float = field(default=FILL)

@@ -30,13 +30,14 @@ KEPT_BYTES = 4 * ANSWER_WORDS
 @dataclass(frozen=True)
 class Throughput:
     """Milliseconds of an inference among many: what the module's docstring lists, and `period` from one result to the
-    next, at the least."""
+    next, at the least; `programs` take turns."""
 
     line: float
     core: float
     inputs: float
     outputs: float
     period: float
+    programs: int = 1
 
     @property
     def bound(self) -> str:
@@ -52,6 +53,7 @@ class Throughput:
             "core_ms": round(self.core, 4),
             "inputs_ms": round(self.inputs, 4),
             "outputs_ms": round(self.outputs, 4),
+            "programs": self.programs,
         }
 
 
@@ -85,9 +87,10 @@ def throughput_sentence(record: dict[str, Any]) -> str:
         "outputs_ms": "in the core and until its outputs are read",
     }  # fmt: skip
     longest = max(bounds, key=lambda name: record[name])
+    turns = f"; loading the {record['programs']} programs in turn, once per batch, comes on top"
     return (
         f"many inferences, one behind the other: at most {record['per_second']:,.1f} per second, bound by the "
-        f"{record['bound']}: {record[longest]:,.3f} ms {bounds[longest]}"
+        f"{record['bound']}: {record[longest]:,.3f} ms {bounds[longest]}{turns if record['programs'] > 1 else ''}"
     )
 
 

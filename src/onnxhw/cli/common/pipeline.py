@@ -80,6 +80,23 @@ def refuse_simulated(chosen: BoardTarget) -> None:
         )
 
 
+def refuse_oversized(chosen: BoardTarget) -> None:
+    """`DoesNotFitError` E5201 if by estimate the board has no room for the configuration. Presets for simulation go
+    with every board."""
+    from ...devices import family_of
+    from ...devices.family import require_estimated_room
+
+    board, name = chosen.board, chosen.config.name
+    if name.removesuffix(SDRAM) in SIMULATED:
+        return
+    better = board.external_preset + SDRAM if board.external_preset else ""
+    hint = "a smaller configuration, or a larger board"
+    if chosen.config.external is not None and better and name != better:
+        hint = f"--preset {better}, or a larger board"
+    guess = family_of(board).estimate(chosen.config)
+    require_estimated_room(guess, board, f"preset {name} on board {board.name}", hint)
+
+
 def default_out(model: Path, config: HwConfig) -> Path:
     """Where a model's files go unless ``-o`` says otherwise."""
     return Path("build") / f"{model.stem}-{config.name}"
