@@ -186,8 +186,8 @@ def require_estimated_room(guess: Estimate, board: Board, where: str, hint: str 
     counts = guess.counts()
     limits = {"LUT4": (room.lut4, have.lut4), "flip-flops": (room.ff, have.ff)}
     over = [
-        f"about {counts[kind]:,} {kind} of {all_of_them:,}, of which place and route needs {100 * (1 - FILL):.0f} % free"
-        for kind, (most, all_of_them) in limits.items()
+        f"about {counts[kind]:,} {kind} of {total:,}, of which place and route needs {100 * (1 - FILL):.0f} % free"
+        for kind, (most, total) in limits.items()
         if counts[kind] > most
     ]
     if over:

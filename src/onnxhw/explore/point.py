@@ -16,6 +16,7 @@ from .clock import predicted_mhz
 from .sizing import fitted
 from .workload import Workload, measured
 
+
 @dataclass(frozen=True)
 class DesignPoint:
     """A configuration for a board.
@@ -76,8 +77,8 @@ DEFAULT_OBJECTIVES = ("latency", "lut", "ebr")
 
 @dataclass(frozen=True)
 class Judge:
-    """What is known of a board: whether a configuration fits it, as predicted; `fill`: part of its logic that a point may
-    take."""
+    """What is known of a board: whether a configuration fits it, as predicted; `fill`: the part of its logic that a
+    point may take."""
 
     board: Board
     fill: float = field(default=FILL)
