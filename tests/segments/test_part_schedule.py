@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from heuristics import Net
 from small_networks import SMALL, chain
 
-from onnxhw.errors import DoesNotFitError
+from onnxhw.errors import DoesNotFitError, InternalError
+from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.microcode import length
 from onnxhw.isa.units import Unit
-from onnxhw.sched import Occupied
+from onnxhw.sched import Occupied, check_reaching_definitions
+from onnxhw.segments.cutting import cut
 from onnxhw.segments.hazards import SegmentUse
+from onnxhw.segments.part_entries import part_entries
 from onnxhw.segments.part_schedule import PartSchedules
 
 
@@ -106,3 +110,39 @@ def test_microcode_that_fits_alone_and_not_behind_another_segments_is_refused() 
     assert error.value.code == "E5104"
     roomy = replace(SMALL, vector_ucode=words + 2 * len(code) + code[0].words())
     assert PartSchedules(roomy).alone(graph, frozenset()).cycles > 0
+
+
+def concatenated() -> tuple[Graph, str, str]:
+    """A tensor beside what a convolution of 3 x 3 makes of another one, with the names of both."""
+    net = Net(8, 4)
+    one, other = net.conv("x", 8, 1), net.conv("x", 8, 1)
+    last = net.conv(net.concat(one, net.conv(other, 8)), 8, 1)
+    graph = net.graph("concatenated", last)
+    segment = cut(graph, graph.ops[2:], {last: Box.whole(graph.tensors[last].shape)})
+    assert segment is not None
+    ports = zip(segment.inputs, segment.graph.inputs, strict=True)
+    names = {region.tensor: port.tensor for region, port in ports}
+    return segment.graph, names[one], names[other]
+
+
+@pytest.mark.parametrize("base", [40, 71, 72])
+def test_a_concat_of_an_input_that_is_there_is_not_laid_over_another(base: int) -> None:
+    """The room of the Concat begins where the input lies, and is twice as large."""
+    graph, one, other = concatenated()
+    schedules, occupied = PartSchedules(SMALL), Occupied({one: 8, other: base})
+    if base < 8 + 64:
+        with pytest.raises(DoesNotFitError, match="E5101"):
+            schedules(graph, occupied, frozenset())
+        return
+    part = schedules(graph, occupied, frozenset())
+    assert part.places[other].base == base
+    check_reaching_definitions(part.lowered, part.candidate, part_entries(part))
+
+
+def test_what_lies_over_an_operand_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the proof that knows nothing of how places are found."""
+    monkeypatch.setattr("onnxhw.sched.alloc._apart", lambda needs, config: True)
+    graph, one, other = concatenated()
+    part = PartSchedules(SMALL)(graph, Occupied({one: 8, other: 40}), frozenset())
+    with pytest.raises(InternalError, match="E1213"):
+        check_reaching_definitions(part.lowered, part.candidate, part_entries(part))

@@ -3,8 +3,10 @@
 from dataclasses import replace
 from itertools import pairwise
 
+import pytest
 from small_networks import NETWORKS, SMALL
 
+from onnxhw.errors import InternalError
 from onnxhw.segments import PartCycles, make_plan
 from onnxhw.segments.placing import place_segments
 from onnxhw.segments.regions import words_of
@@ -53,3 +55,14 @@ def test_loads_find_words_that_the_segment_before_leaves_alone_where_there_is_ro
         for _, name in one.loads:
             words = words_of(one.part.places[name], roomy)
             assert not any(mine[words].any() for mine in before.use.touched.values())
+
+
+def test_every_schedule_is_proved_to_read_what_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*_: object) -> None:
+        raise InternalError("E1213", "reads 'a' for 'b'")
+
+    graph = NETWORKS["residual"]()
+    plan = make_plan(graph, SMALL, PartCycles(SMALL))
+    monkeypatch.setattr("onnxhw.segments.placing.check_reaching_definitions", wrong)
+    with pytest.raises(InternalError, match="E1213"):
+        place_segments(graph, plan, SMALL)

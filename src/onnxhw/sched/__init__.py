@@ -3,6 +3,7 @@
 from .alloc import Occupied
 from .checker import check
 from .input_release import input_free
+from .reaching_definitions import check_reaching_definitions
 from .refusals import TooLargeError, causes, combined
 from .rewrite import same_operand
 from .scheduler import (
@@ -28,6 +29,7 @@ __all__ = [
     "causes",
     "check",
     "check_capacity",
+    "check_reaching_definitions",
     "combined",
     "entries",
     "executed",

@@ -200,6 +200,8 @@ def allocate(
 ) -> dict[str, int] | None:
     """Bases of all buffers by one strategy, or None if it has no room; `overlap`: buffers may share words."""
     size, life = needs.size, needs.life
+    if not _apart(needs, config):
+        return None
 
     def key(buffer: str) -> tuple[int, ...]:
         if order == "size":
@@ -218,6 +220,16 @@ def allocate(
             return None
         placed[buffer] = base
     return placed
+
+
+def _apart(needs: Needs, config: HwConfig) -> bool:
+    """Whether what has its place already is within the memory, and apart from one another and from what is reserved: a
+    buffer may be larger than the input that is there, as that of a Concat is."""
+    there = sorted((base, name) for name, base in needs.placed.items() if not name.startswith("busy "))
+    ends = [base + needs.size[name] for base, name in there]
+    return all(end <= base for end, (base, _) in zip(ends, there[1:], strict=False)) and max(ends, default=0) <= (
+        config.act_words
+    )
 
 
 def _place(

@@ -15,10 +15,10 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..program.layout import Place
-from ..sched import Occupied
+from ..sched import Occupied, check_reaching_definitions
 from .estimate import kind
 from .hazards import USERS, SegmentUse
-from .part_entries import witnesses
+from .part_entries import part_entries, witnesses
 from .part_schedule import PartSchedules, ScheduledPart, code_key
 from .placement_cost import PlacedPart, placement_cost
 from .plan import Plan, Region, Segment, act_words, packed_words
@@ -140,9 +140,11 @@ class _Placing:
         return best[1:]
 
     def _use(self, graph: Graph, part: ScheduledPart) -> SegmentUse:
-        """What a schedule touches; segments of a kind have equal code in the same places."""
+        """What a schedule touches, once it is proved that each word that it reads holds what is meant (E1213); segments
+        of a kind have equal code in the same places."""
         key = kind(graph), code_key(part.candidate.code)
         if key not in self.uses:
+            check_reaching_definitions(part.lowered, part.candidate, part_entries(part))
             self.uses[key] = SegmentUse(part.candidate.code, self.config, witnesses(part, self.config))
         return self.uses[key]
 
