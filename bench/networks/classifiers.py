@@ -1,4 +1,4 @@
-"""Classifiers of images: MobileNetV3-small, EfficientNet-lite0, SqueezeNet, ResNet-50.
+"""Classifiers of images: MobileNets, EfficientNet-lite0, SqueezeNet, ResNet-18 and ResNet-50.
 
 `size`: pixels; `width`: factor of the channels, in multiples of 8.
 """
@@ -19,9 +19,38 @@ LITE0 = ((1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3),
 """Expansion, channels, blocks, stride, kernel."""
 
 
+V1 = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+"""Channels, stride; table 1 of its paper."""
+V2 = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+"""Expansion, channels, blocks, stride; table 2 of its paper."""
+
+
 def scaled(channels: int, width: float) -> int:
     """So many channels, in multiples of 8."""
     return max(8, int(channels * width + 4) // 8 * 8)
+
+
+def mobilenetv1(size: int = 224, width: float = 1.0, classes: int = 1000, batch: int | str = 1) -> onnx.ModelProto:
+    """MobileNetV1."""
+    net = FloatNet(batch, 3, size, size)
+    y = net.conv("x", scaled(32, width), 3, 2)
+    for channels, stride in V1:
+        y = net.conv(net.depthwise(y, 3, stride), scaled(channels, width), 1)
+    return net.model("mobilenetv1", net.classifier(y, classes))
+
+
+def mobilenetv2(size: int = 224, width: float = 1.0, classes: int = 1000, batch: int | str = 1) -> onnx.ModelProto:
+    """MobileNetV2: inverted residuals, ReLU6."""
+    net = FloatNet(batch, 3, size, size)
+    y = net.conv("x", scaled(32, width), 3, 2, "Relu6")
+    for expansion, channels, blocks, first in V2:
+        for n in range(blocks):
+            stride, block = first if n == 0 else 1, y
+            if expansion > 1:
+                block = net.conv(block, expansion * net.channels[y], 1, act="Relu6")
+            block = net.conv(net.depthwise(block, 3, stride, "Relu6"), scaled(channels, width), 1, act="")
+            y = net.add(y, block) if n else block
+    return net.model("mobilenetv2", net.classifier(net.conv(y, scaled(1280, width), 1, act="Relu6"), classes))
 
 
 def mobilenetv3_small(
@@ -71,6 +100,19 @@ def squeezenet(size: int = 224, width: float = 1.0, classes: int = 1000, batch: 
         y = net.concat(net.conv(narrow, wide, 1), net.conv(narrow, wide, 3))
     y = net.node("GlobalAveragePool", net.conv(y, classes, 1))
     return net.model("squeezenet", net.node("Flatten", y, axis=1))
+
+
+def resnet18(size: int = 224, width: float = 1.0, classes: int = 1000, batch: int | str = 1) -> onnx.ModelProto:
+    """ResNet-18."""
+    net = FloatNet(batch, 3, size, size)
+    y = net.max_pool(net.conv("x", scaled(64, width), 7, 2), 3, 2, pad=1)
+    for channels, first in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        wide = scaled(channels, width)
+        for stride in (first, 1):
+            block = net.conv(net.conv(y, wide, 3, stride), wide, 3, act="")
+            same = stride == 1 and net.channels[y] == wide
+            y = net.node("Relu", net.add(block, y if same else net.conv(y, wide, 1, stride, act="")))
+    return net.model("resnet18", net.classifier(y, classes))
 
 
 def resnet50(size: int = 224, width: float = 1.0, classes: int = 1000, batch: int | str = 1) -> onnx.ModelProto:
