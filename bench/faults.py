@@ -231,7 +231,7 @@ class Campaign:
             line.kill_after = rng.randrange(1, within) if not fault.rate or rng.random() < 0.3 else None
             try:
                 for _ in range(20):
-                    self._operate(rng, client, device, figures)
+                    self.operate(rng, client, device, figures)
                     if line.injected >= fault.faults:
                         break
             except LinkError as error:
@@ -246,7 +246,8 @@ class Campaign:
         figures.injected, figures.line = line.injected, line.seconds()
         return figures
 
-    def _operate(self, rng: random.Random, client: Client, device: Device, figures: Figures) -> None:
+    def operate(self, rng: random.Random, client: Client, device: Device, figures: Figures) -> None:
+        """A load, a transfer there and back, or a batch; errors as of `Client`."""
         figures.operations += 1
         start = client.transport.now()
         try:
@@ -259,11 +260,12 @@ class Campaign:
                 client.write(Space.ACT, 0, words)
                 figures.wrong += not np.array_equal(client.read(Space.ACT, 0, self.words), words)
             elif client.holds(self.program):
-                self._infer(rng, client, device, figures)
+                self.infer(rng, client, device, figures)
         finally:
             figures.hangs += client.transport.now() - start > HANG
 
-    def _infer(self, rng: random.Random, client: Client, device: Device, figures: Figures) -> None:
+    def infer(self, rng: random.Random, client: Client, device: Device, figures: Figures) -> None:
+        """A batch of one to four inferences, compared."""
         batch = [rng.randrange(INPUTS) for _ in range(rng.randrange(1, 5))]
         before = device.core.runs if device.core else 0
         results = client.run_all([self.inputs[which] for which in batch], self.program)
@@ -290,7 +292,7 @@ class Campaign:
         if not client.holds(self.program):
             client.load(self.program)
             self._compare(device, figures)
-        self._infer(rng, client, device, figures)
+        self.infer(rng, client, device, figures)
 
 
 def _add(figures: Figures, seen: Counters, damaged: int) -> None:
