@@ -141,8 +141,25 @@ def test_a_concat_of_an_input_that_is_there_is_not_laid_over_another(base: int) 
 
 def test_what_lies_over_an_operand_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the proof that knows nothing of how places are found."""
-    monkeypatch.setattr("onnxhw.sched.alloc._apart", lambda needs, config: True)
+    monkeypatch.setattr("onnxhw.sched.alloc._possible", lambda needs, config: True)
     graph, one, other = concatenated()
     part = PartSchedules(SMALL)(graph, Occupied({one: 8, other: 40}), frozenset())
     with pytest.raises(InternalError, match="E1213"):
         check_reaching_definitions(part.lowered, part.candidate, part_entries(part))
+
+
+@pytest.mark.parametrize("base", [63, 64])
+def test_operands_that_are_there_lie_in_banks_of_their_own(base: int) -> None:
+    """Of a sum both are read in one cycle."""
+    net = Net(4, 4)
+    one, other = net.conv("x", 4, 1), net.conv("x", 4, 1)
+    graph = net.graph("sum", net.add(one, other))
+    segment = cut(graph, graph.ops[2:], {graph.outputs[0].tensor: Box.whole((1, 4, 4, 4))})
+    assert segment is not None
+    first, second = (port.tensor for port in segment.graph.inputs)
+    schedules, occupied = PartSchedules(SMALL), Occupied({first: 0, second: base})
+    if base < SMALL.act_depth:
+        with pytest.raises(DoesNotFitError, match="E5101"):
+            schedules(segment.graph, occupied, frozenset())
+    else:
+        assert schedules(segment.graph, occupied, frozenset()).places[second].base == base

@@ -200,7 +200,7 @@ def allocate(
 ) -> dict[str, int] | None:
     """Bases of all buffers by one strategy, or None if it has no room; `overlap`: buffers may share words."""
     size, life = needs.size, needs.life
-    if not _apart(needs, config):
+    if not _possible(needs, config):
         return None
 
     def key(buffer: str) -> tuple[int, ...]:
@@ -222,14 +222,16 @@ def allocate(
     return placed
 
 
-def _apart(needs: Needs, config: HwConfig) -> bool:
-    """Whether what has its place already is within the memory, and apart from one another and from what is reserved: a
-    buffer may be larger than the input that is there, as that of a Concat is."""
+def _possible(needs: Needs, config: HwConfig) -> bool:
+    """Whether what has its place already is within the memory, apart from one another and from what is reserved (a
+    buffer may be larger than the input that is there, as that of a Concat is), and meets in no bank where it must
+    not."""
     there = sorted((base, name) for name, base in needs.placed.items() if not name.startswith("busy "))
     ends = [base + needs.size[name] for base, name in there]
-    return all(end <= base for end, (base, _) in zip(ends, there[1:], strict=False)) and max(ends, default=0) <= (
-        config.act_words
-    )
+    apart = all(end <= base for end, (base, _) in zip(ends, there[1:], strict=False))
+    constraints = (one for name in needs.placed for one in needs.constraints.get(name, ()))
+    met = any(_meets(one, needs.placed, config) for one in constraints)
+    return apart and not met and max(ends, default=0) <= config.act_words
 
 
 def _place(

@@ -1,0 +1,125 @@
+"""Random networks in segments, emulator against golden model: ``python scripts/fuzz_segments.py --count 1000``.
+
+Each network has convolutions, depthwise ones, sums, products, concatenations, pools and repeated pixels in any order,
+with branches that meet again, on one of some configurations that are too small for it. It is planned, linked and
+proved; every part of every tensor of two inferences must be the golden model's. What differs, or ends as a compiler
+bug, is printed with the number that makes the same network again (``--first``), and the exit status is 8. Networks
+that have no room are counted.
+"""
+
+import argparse
+import random
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+from heuristics import Net
+
+from onnxhw import golden
+from onnxhw.config import HwConfig, preset
+from onnxhw.emu.emulator import Emulator
+from onnxhw.errors import DoesNotFitError, InternalError, UnsupportedError
+from onnxhw.ir.graph import Copy, Graph, MaxPool, Piece
+from onnxhw.sched import check
+from onnxhw.segments import PartCycles, Plan, link, make_plan, part_name
+
+CONFIGS = (
+    replace(preset("mini+sdram"), name="tiny", act_depth=64, weight_depth=256),
+    replace(preset("mini+sdram"), name="more banks", act_banks=8, act_depth=64, weight_depth=512),
+    replace(preset("mini+sdram"), name="few weights", act_depth=256, weight_depth=128),
+    replace(preset("ulx3s-25f-dense+sdram"), name="dense", act_depth=128, weight_depth=256),
+)
+"""With and without a depthwise unit, and with room for a few operations at most."""
+KINDS = ("conv", "conv", "conv", "narrow", "depthwise", "strided", "add", "concat", "concat", "pool", "scale", "repeat")
+
+
+def network(seed: int) -> Graph:
+    """A random network of up to a dozen operations."""
+    rng = random.Random(seed)
+    net = Net(rng.choice((1, 3, 4, 8, 13)), rng.choice((5, 6, 8, 11, 16)))
+    net.random = np.random.default_rng(seed)
+    made = ["x"]
+    for _ in range(rng.randrange(3, 13)):
+        kind, x = rng.choice(KINDS), rng.choice(made[-4:])
+        _, channels, height, width = net.tensors[x].shape
+        alike = [y for y in made if net.tensors[y].shape == net.tensors[x].shape and y != x]
+        as_large = [y for y in made if net.tensors[y].shape[2:] == (height, width)]
+        if kind == "conv":
+            made.append(net.conv(x, rng.choice((4, 8, 12, 20, 32)), rng.choice((1, 3))))
+        elif kind == "narrow":
+            made.append(net.conv(x, rng.choice((2, 4, 5)), 1))
+        elif kind == "strided" and height > 3:
+            made.append(net.conv(x, rng.choice((8, 16)), rng.choice((1, 3)), 2))
+        elif kind == "depthwise":
+            made.append(net.depthwise(x, 3, rng.choice((1, 1, 2)) if height > 3 else 1))
+        elif kind == "add" and alike:
+            made.append(net.add(x, rng.choice(alike)))
+        elif kind == "concat" and len(as_large) > 1 and channels < 48:
+            made.append(net.concat(*rng.sample(as_large, min(len(as_large), rng.choice((2, 2, 3))))))
+        elif kind == "pool" and height > 3:
+            shape = channels, (height - 2) // 2 + 1, (width - 2) // 2 + 1
+            made.append(net._op(MaxPool, (x,), shape, kernel=(2, 2), strides=(2, 2)))
+        elif kind == "scale":
+            made.append(net.scale(x, net.conv(net.average(x), channels, 1)))
+        elif kind == "repeat" and height < 9:
+            pieces = tuple(Piece(0, 0, width, 1, height, width, y, z, 2, 2) for y in range(2) for z in range(2))
+            made.append(net._op(Copy, (x,), (channels, 2 * height, 2 * width), pieces=pieces))
+    read = {name for op in net.ops for name in op.inputs}
+    outputs = [op.output for op in net.ops if op.output not in read] or ["x"]
+    if rng.random() < 0.2 and len(made) > 2:
+        outputs = list(dict.fromkeys([*outputs, rng.choice(made[1:])]))
+    return net.graph(f"network {seed}", *outputs)
+
+
+def differing(graph: Graph, plan: Plan, config: HwConfig, cycles: PartCycles) -> list[str]:
+    """Tensors whose parts are not the golden model's, of two inferences of the linked program."""
+    program = link(graph, plan, config, cycles.schedules)
+    check(program)
+    emulator, found = Emulator(program), []
+    for seed in range(2):
+        shapes = {port.tensor: port.shape for port in graph.inputs}
+        rng = np.random.default_rng(seed)
+        x = {name: rng.integers(-128, 128, shape).astype(np.int8) for name, shape in shapes.items()}
+        wanted, made = golden.run(graph, x), emulator.run(x, trace=True)
+        for n, segment in enumerate(plan.segments):
+            parts = {part_name(part, n): part for part in segment.parts}
+            found += [name for name, part in parts.items() if name in program.tensors
+                      and not np.array_equal(made.tensors[name], wanted[part.tensor][part.box.slices])]  # fmt: skip
+        found += [name for name, values in made.outputs.items() if not np.array_equal(values, wanted[name])]
+    return found
+
+
+def main(count: int, first: int) -> int:
+    """Run so many networks, on each configuration in turn."""
+    wrong = refused = segments = 0
+    begin = time.monotonic()
+    for seed in range(first, first + count):
+        config = CONFIGS[seed % len(CONFIGS)]
+        try:
+            graph, cycles = network(seed), PartCycles(config)
+            plan = make_plan(graph, config, cycles)
+            found = differing(graph, plan, config, cycles)
+            segments += len(plan.segments)
+        except (DoesNotFitError, UnsupportedError):
+            refused += 1
+            continue
+        except InternalError as error:
+            found = [error.text()]
+        if found:
+            wrong += 1
+            print(f"{config.name}: --first {seed}: {', '.join(found[:3])}", flush=True)
+    seconds = time.monotonic() - begin
+    print(f"{count} networks, {segments} segments, {refused} without room, {wrong} wrong, {seconds:.0f} s", flush=True)
+    return 8 if wrong else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.count, arguments.first))
