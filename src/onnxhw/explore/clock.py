@@ -2,7 +2,7 @@
 
 from ..board import Board
 
-CLOCK = {"ecp5": (120.2, -13.9)}
+CLOCK = {"ecp5": (120.8, -15.6)}
 """By family, MHz of an empty device and what of it a full one loses, as `bench/cost_model.py` fits them to the presets
 in bench/routed (the error of each by a fit to the others: docs/explore.md)."""
 
