@@ -15,10 +15,9 @@ class Manifest:
     """Everything that identifies a build.
 
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
-    achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
-    ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
-    (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that
-    decided.
+    achieved and wanted MHz per clock; `shapes`, `limits`, `exact_softmax` and `persist` what ``--shape``, ``--limit``,
+    ``--exact-softmax`` and ``--persist`` said when the model was read; `preprocess` what ``--scale`` to ``--layout``
+    said (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that decided.
     """
 
     board: str = ""
@@ -44,6 +43,7 @@ class Manifest:
     shapes: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     exact_softmax: bool = False
+    persist: list[str] = field(default_factory=list)
     preprocess: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
