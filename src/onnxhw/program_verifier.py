@@ -114,9 +114,11 @@ def _states(program: DeviceProgram) -> None:
     _require(not program.states or program.in_segments, "states are without external memory")
     names = [state.read for state in program.states] + [port.tensor for port in program.inputs]
     _require(len(set(names)) == len(names), "a tensor is read for two states, or is an input, too")
-    known = [port.name for port in (*program.inputs, *program.outputs)]
-    known += [name for state in program.states for name in (state.output, state.input)]
-    _require(len(set(known)) == len(known), "a state has the name of an input or output, or of another state")
+    inputs = [port.name for port in program.inputs], [state.input for state in program.states]
+    outputs = [port.name for port in program.outputs], [state.output for state in program.states]
+    for ports, mine in (inputs, outputs):
+        alone = len(set(mine)) == len(mine) and not {*mine} & {*ports}
+        _require(alone, "a state has the name of an input or output, or of another state")
     for state in program.states:
         made, read = program.tensors[state.made], program.tensors[state.read]
         alike = (made.shape, made.scale, made.zero_point) == (read.shape, read.scale, read.zero_point)

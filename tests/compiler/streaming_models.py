@@ -32,14 +32,12 @@ def temporal(
     y = model.requantize(model.node("Conv", window, weight, pads=[0, 1, 0, 1]), 1 / 4, zero)
     cut = [model.const(np.array(one, np.int64)) for one in ([WINDOW - frames, 0], [WINDOW, channels], [2, 1])]
     kept = model.requantize(model.node("Slice", window, *cut), out_scale, zero + out_zero)
-    kept = model.node("Relu", kept) if relu else kept
+    if relu:
+        model.node("Relu", kept)
     model.nodes[-1].output[0] = STATE
-    y = model.requantize(model.node("Relu", y), 1 / 4, zero)
+    model.requantize(model.node("Relu", y), 1 / 4, zero)
     model.nodes[-1].output[0] = "y"
-    assert kept and y
-    if head:
-        model.output("y")
-    return model.output(STATE).proto()
+    return (model.output("y") if head else model).output(STATE).proto()
 
 
 def stream(count: int, seed: int = 0) -> npt.NDArray[np.float32]:

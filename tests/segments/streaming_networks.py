@@ -17,8 +17,9 @@ def _input(net: Net, name: str, shape: tuple[int, int, int]) -> str:
 def _stateful(
     net: Net, name: str, inputs: tuple[str, ...], outputs: tuple[str, ...], *pairs: tuple[str, str]
 ) -> Stateful:
-    ports = [[Port(one, net.tensors[one].shape, "int8", one) for one in names] for names in (inputs, outputs)]
-    states = tuple(State(made, read, made, read, _initial(net.tensors[read])) for made, read in pairs)
+    sides = ((inputs, ""), (outputs, " out"))
+    ports = [[Port(one + side, net.tensors[one].shape, "int8", one) for one in names] for names, side in sides]
+    states = tuple(State(f"{made} out", read, made, read, _initial(net.tensors[read])) for made, read in pairs)
     return Graph(name, net.tensors, net.ops, *ports), states
 
 

@@ -79,11 +79,10 @@ class PartitionedModel:
 
     def program(self, parts: Sequence[ProgramPart], states: Sequence[State] = ()) -> Program:
         """The program of these parts, which has no inputs and outputs for `states`."""
-        kept = {name for state in states for name in (state.input, state.output)}
-        inputs, outputs = (
-            tuple(value for value in values if value.name not in kept) for values in (self.inputs, self.outputs)
-        )
-        batch = self.batch and replace(self.batch, inputs=self.batch.inputs - kept, outputs=self.batch.outputs - kept)
+        read, made = {state.input for state in states}, {state.output for state in states}
+        inputs = tuple(value for value in self.inputs if value.name not in read)
+        outputs = tuple(value for value in self.outputs if value.name not in made)
+        batch = self.batch and replace(self.batch, inputs=self.batch.inputs - read, outputs=self.batch.outputs - made)
         return Program(self.name, inputs, outputs, [*parts], batch)
 
     @property

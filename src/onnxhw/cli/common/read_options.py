@@ -27,7 +27,7 @@ class ReadOptions:
 
     @property
     def states(self) -> "tuple[StatePair, ...]":
-        """The pairs of every ``--persist`` with the arrays of ``--initial``; `UsageError` E2570 for what is none, E2905
+        """The pairs of every ``--persist`` with the arrays of ``--initial``; `UsageError` E2531 for what is none, E2905
         for a file that is no .npy."""
         from ...compiler.states import StatePair
         from .arrays import read_arrays
@@ -35,7 +35,7 @@ class ReadOptions:
         pairs = [_two_names(flag, "--persist must be OUTPUT=INPUT") for flag in self.persist]
         files = dict(_two_names(flag, "--initial must be INPUT=FILE") for flag in self.initial)
         if others := files.keys() - {name for _, name in pairs}:
-            raise UsageError("E2570", f"--initial: no --persist names the input {min(others)!r}")
+            raise UsageError("E2531", f"--initial: no --persist names the input {min(others)!r}")
         arrays = {name: read_arrays(Path(file), [name]) for name, file in files.items()}
         values = {name: found.get(None, found.get(name)) for name, found in arrays.items()}
         return tuple(StatePair(output, name, values.get(name)) for output, name in pairs)
@@ -79,7 +79,7 @@ class ReadOptions:
 def _two_names(flag: str, what: str) -> tuple[str, str]:
     first, _, second = flag.partition("=")
     if not first or not second:
-        raise UsageError("E2570", f"{what}, not {flag!r}", hint="--persist h_next=h --initial h=h.npy")
+        raise UsageError("E2531", f"{what}, not {flag!r}", hint="--persist h_next=h --initial h=h.npy")
     return first, second
 
 
