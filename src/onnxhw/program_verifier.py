@@ -40,8 +40,8 @@ def verify_program(program: DeviceProgram, where: str = "") -> DeviceProgram:
 
     try:
         _table(program)
-        _external(program)
         _states(program)
+        _external(program)
         check(program)
         _layers(program.layers, program)
         tensors = {e.name: Tensor(e.name, e.shape, e.scale, e.zero_point) for e in program.tensors.values()}
