@@ -44,7 +44,7 @@ def by_hand(model: onnx.ModelProto, frames: Any, old: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("unsigned", [False, True])
-@pytest.mark.parametrize("device", ["golden", "emulator"])
+@pytest.mark.parametrize("device", ["golden", "emulator", "emu:mini+sdram"])
 def test_a_session_gives_what_a_host_gets_that_feeds_the_state_back(device: str, unsigned: bool) -> None:
     model, frames = temporal(unsigned=unsigned), stream(5)
     old = stream(2, 7).reshape(1, 4, 2, 8)

@@ -43,7 +43,6 @@ class Manifest:
     shapes: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
     exact_softmax: bool = False
-    persist: list[str] = field(default_factory=list)
     preprocess: dict[str, Any] = field(default_factory=dict)
     choice: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
@@ -53,6 +52,7 @@ class Manifest:
     """Of a program that is loaded from flash memory: `offset` and `bytes` of its image, `seconds` for reading it."""
     input: str = ""
     """One of `board.SENSORS`, empty if the inputs come from a host."""
+    persist: list[str] = field(default_factory=list)
 
     def add_file(self, name: str, data: bytes) -> None:
         """Note a file's SHA-256."""

@@ -92,7 +92,7 @@ class TensorMoves:
             self._store(n, words, pieces, max(others))
             self._stored.setdefault(region.tensor, []).append((box, len(self.stores)))
 
-    def _store(self, n: int, words: npt.NDArray[np.int64], pieces: Sequence[Strided], loads: int) -> None:
+    def _store(self, n: int, words: npt.NDArray[np.int64], pieces: Sequence[Strided], loads: int = 0) -> None:
         """Store these words behind the segment `n`, and behind so many loads."""
         fields = [each.fields(Space.ACT, True) for each in pieces]
         job = move_job(fields, self.use.before_store(words), self.config)
@@ -110,8 +110,8 @@ class TensorMoves:
         for first in range(0, count, each):
             words = np.arange(min(each, count - first))
             self._load(n, words, list(linear(0, (source.base + first) * stride, len(words) * stride)), stored)
-            pieces = list(linear(0, (target.base + first) * stride, len(words) * stride))
-            self._store(n, words, pieces, self._last_loads.get(state.read, 0))
+            # It is stored behind its own load, and that one stands behind all others.
+            self._store(n, words, list(linear(0, (target.base + first) * stride, len(words) * stride)))
 
     def wait(
         self, run: RunTimes, placed: PlacedSegment, added: Mapping[Unit, Sequence[LinkedInstruction]], before: Counts

@@ -66,7 +66,7 @@ class Subject:
 
     def references(self) -> list[Reference]:
         """Of each hardware part in turn what gives every tensor as it must be, run after run."""
-        return [_reference(self.graph(program), program) for program in self.program.programs]
+        return [reference(self.graph(program), program) for program in self.program.programs]
 
 
 @dataclass
@@ -210,8 +210,8 @@ def keep_waves(folder: Path, program: DeviceProgram, tensors: Mapping[str, Array
     return path if path.exists() else None
 
 
-def _reference(graph: Graph | None, program: DeviceProgram) -> Reference:
-    """The golden model of a hardware part, or without its graph the emulator."""
+def reference(graph: Graph | None, program: DeviceProgram) -> Reference:
+    """The golden model of a hardware part, or without its graph the emulator; run after run, with states."""
     from ...emu.emulator import Emulator
     from ...golden import StatefulRuns
 
