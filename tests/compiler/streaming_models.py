@@ -15,12 +15,12 @@ FRAME, WINDOW = (1, 4, 1, 8), 3
 
 def temporal(
     *, out_scale: float = SCALE, out_zero: int = 0, frames: int = WINDOW - 1, channels: int = 4, unsigned: bool = False,
-    relu: bool = False, head: bool = True, batch: Any = 1,
+    relu: bool = False, head: bool = True, batch: Any = 1, again: bool = False,
 ) -> onnx.ModelProto:  # fmt: skip
     """A convolution over the last three frames ``(1, 4, 1, 8)``, the older ones of which are the state.
 
     What is said else breaks it: the quantization of the state's output, how many `frames` and `channels` it has, a
-    `relu` that the host computes, no other output.
+    `relu` that the host computes, no other output, an `again`: a second convolution, behind the host.
     """
     model = Model(unsigned=unsigned)
     rng = np.random.default_rng(3)
@@ -35,6 +35,10 @@ def temporal(
     if relu:
         model.node("Relu", kept)
     model.nodes[-1].output[0] = STATE
+    if again:
+        second = model.constant(rng.integers(-128, 128, (6, 6, 1, 1)).astype(np.int8), 1 / 64)
+        summed = model.node("CumSum", y, model.const(np.int64(1)))
+        y = model.node("Conv", model.requantize(summed, 1 / 4, zero), second)
     model.requantize(model.node("Relu", y), 1 / 4, zero)
     model.nodes[-1].output[0] = "y"
     return (model.output("y") if head else model).output(STATE).proto()

@@ -108,11 +108,22 @@ def test_names() -> None:
 
 
 def test_what_the_host_has_a_part_in_is_refused() -> None:
-    """A node on the host that reads the state; and no hardware at all."""
+    """A node on the host that reads the state; several parts; and a model of which nothing is on the hardware."""
     model = temporal()
     model.graph.node.append(onnx.helper.make_node("Erf", [OLD], ["seen"]))
     model.graph.output.append(onnx.helper.make_tensor_value_info("seen", onnx.TensorProto.FLOAT, [1, 4, 2, 8]))
-    assert "E2575" in refused(model, PAIR)
+    assert "E2575 output 'kept' cannot be the next run's input 'old': the host computes a part" in refused(model, PAIR)
+    assert "the hardware has 2 parts" in refused(temporal(again=True), PAIR)
+    shape = [1, 4, 2, 8]
+    raw = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [onnx.helper.make_node("Tanh", [OLD], [STATE]), onnx.helper.make_node("Tanh", ["x"], ["y"])], "float",
+            [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in (OLD, "x")],
+            [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name in (STATE, "y")],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8,
+    )  # fmt: skip
+    assert "nothing of the model runs on the hardware" in refused(raw, PAIR)
 
 
 def test_without_external_memory_the_preset_is_named() -> None:

@@ -111,7 +111,9 @@ def _shape(value: ValueInfo) -> str:
 def _ports(model: PartitionedModel, pair: StatePair) -> tuple[Graph, Port, Port]:
     """The hardware part and its ports of both."""
     hint = f"onnxhw check MODEL without {OPTION} shows where nodes run; --prefer hardware keeps more of them there"
-    if len(model.hardware) != 1:
+    if not model.hardware:
+        raise _refuse("E2575", pair, "nothing of the model runs on the hardware", hint)
+    if len(model.hardware) > 1:
         what = f"the hardware has {len(model.hardware)} parts, and each that is loaded ends what others have kept"
         raise _refuse("E2575", pair, what, hint)
     (part,) = model.hardware
