@@ -14,9 +14,11 @@ from onnxhw.driver.device import Device
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.faults import StateUnknownError
+from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.load_requests import load_requests
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.errors import LinkError
+from onnxhw.isa.flash import HEADER_BYTES
 from onnxhw.isa.link import Command, Info
 from onnxhw.program.traffic import core_bytes, load_bytes
 
@@ -177,6 +179,14 @@ def test_what_ends_residency_ends_the_state(line: Line) -> None:
             outputs(client, 2)
     client.load(one)
     assert are_right(outputs(client, 2), 2)
+
+
+def test_a_device_that_loads_from_flash_has_the_initial_state(line: Line) -> None:
+    """Its first run may be the start button's."""
+    line.device.exchange(flash_image(program())[HEADER_BYTES:])
+    client = connect(line)
+    assert client.holds(program())
+    assert (client.states(program())["h"] == program().states[0].initial).all()
 
 
 def test_a_device_does_not_load_again_by_itself(line: Line) -> None:

@@ -206,9 +206,10 @@ class Client(Closeable):
         self.link.perform([*end, *state_writes(program)])
         self._states, self._settled = (program, self.counters.sessions), self.counters.sessions
 
-    def states(self) -> dict[str, npt.NDArray[np.int8]]:
-        """What the next run of the loaded program will find, as integers by the name of the model's input."""
-        program, found = self._chosen(None), dict[str, npt.NDArray[np.int8]]()
+    def states(self, program: DeviceProgram | None = None) -> dict[str, npt.NDArray[np.int8]]:
+        """What the next run of the loaded program will find, as integers by the name of the model's input; `program` as
+        of `run`."""
+        program, found = self._chosen(program), dict[str, npt.NDArray[np.int8]]()
         for state in program.states:
             entry, word = program.tensors[state.read], program.config.word
             words = self.read(Space.EXTERNAL, *external_span(entry, word))
