@@ -36,7 +36,7 @@ def ring(channels: int = 6, size: int = 8, frames: int = 3) -> Stateful:
     pieces = (Piece(0, 0, size, 1, frames, size, 0, 0), Piece(1, 0, size, 1, 1, size, frames, 0))
     window = net._op(Copy, ("old", "x"), (channels, frames + 1, size), pieces=pieces)
     kept = net._op(Copy, (window,), (channels, frames, size), pieces=(Piece(0, size, size, 1, frames, size, 0, 0),))
-    y = net.conv(net.conv(window, 12), channels, 3, 2)
+    y = net.conv(net.conv(window, channels), channels, 3, 2)
     return _stateful(net, "ring", ("x", "old"), (y, kept), (kept, "old"))
 
 
