@@ -1,11 +1,12 @@
 """Linked programs broken on purpose: ``python scripts/broken_moves.py --count 1500``, or until so many are refused:
-``--refused 1000 --way lower_wait --way lower_reads --way other_bank --way external_address``.
+``--refused 1000 --way lower_wait --way lower_reads --way other_bank --way external_address``. With ``--states``
+they are networks whose runs depend on those before (`tests/segments/streaming_networks.py`).
 
 Small networks (`tests/segments/small_networks.py`) become linked programs, and in each of so many one instruction is
 changed: an ordering field lowered, another bank, another address in external memory or on the chip, a move left out.
 Cycles and microcode in external memory are those of the changed program. The checker refuses it, or it is
 
-- *equal*: twice in a row it gives what the golden model gives, on the emulator;
+- *equal*: run after run it gives what the golden model gives, on the emulator;
 - *another* program: it computes something else, but that in whatever order the ordering fields allow. Which box of a
   tensor a move is to bring, instructions do not tell;
 - *unsafe*: it depends on the order, or fails. That is printed with the number that makes the same program again
@@ -27,13 +28,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "segments"))
 from small_networks import SMALL, inputs, inverted
+from streaming_networks import Stateful, cell, ring, two
 
 from onnxhw import golden
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.emu.order import count_tiles, ready_units
 from onnxhw.errors import OnnxhwError
-from onnxhw.ir.graph import Array8, Graph
+from onnxhw.ir.graph import Array8
+from onnxhw.ir.states import interface
 from onnxhw.isa.external_instructions import Move, reads_waited, waiting
 from onnxhw.isa.instructions import Array, Depthwise, Ordered, Vector
 from onnxhw.isa.memory import Space, host_stride
@@ -47,8 +50,14 @@ from onnxhw.segments import PartCycles, link, make_plan
 PLAIN = replace(SMALL, name="small", act_depth=16, weight_depth=64)
 CONFIGS = (PLAIN, replace(PLAIN, name="tight", load_ucode=48, array_ucode=96, vector_ucode=128, move_ucode=512))
 """The second has rings that most segments fill a good part of."""
-NETWORKS: dict[str, Callable[[], Graph]] = {"deep": lambda: inverted(4, 6), "wide": lambda: inverted(4, 8)}
+NETWORKS: dict[str, Callable[[], Stateful]] = {
+    "deep": lambda: (inverted(4, 6), ()), "wide": lambda: (inverted(4, 8), ()),
+}  # fmt: skip
 """A second or less for each program, and every kind of move."""
+STREAMING: dict[str, Callable[[], Stateful]] = {
+    "ring": lambda: ring(4, 6), "cell": lambda: cell(4, 6), "two": lambda: two(4, 6)
+}  # fmt: skip
+"""A state in place, and others that are copied."""
 SHIFT = 64
 """Words by which an address is shifted at most."""
 Code = dict[Unit, list[Ordered]]
@@ -59,9 +68,8 @@ SHOWN = 100
 
 @dataclass(frozen=True)
 class Linked:
-    """A network, its linked program, and for some inputs what the golden model makes of them."""
+    """A network's linked program, and for some inputs, one after the other, what the golden model makes of them."""
 
-    graph: Graph
     program: DeviceProgram
     samples: tuple[tuple[dict[str, Array8], dict[str, Array8]], ...]
 
@@ -69,9 +77,11 @@ class Linked:
 @cache
 def linked(name: str, config: HwConfig) -> Linked:
     """A network on a configuration."""
-    graph = NETWORKS[name]()
-    program = link(graph, make_plan(graph, config, PartCycles(config)), config)
-    return Linked(graph, program, tuple((x, golden.run(graph, x)) for x in (inputs(graph, seed) for seed in (0, 1))))
+    graph, states = {**NETWORKS, **STREAMING}[name]()
+    program = link(graph, make_plan(graph, config, PartCycles(config)), config, states=states)
+    runs, given = golden.StatefulRuns(graph, states), interface(graph, states)
+    samples = [inputs(given, seed) for seed in range(2 + bool(states))]
+    return Linked(program, tuple((x, runs.run(x)) for x in samples))
 
 
 # -- ways to break a program: None if the instruction that was drawn cannot be broken so -----------
@@ -206,10 +216,12 @@ def verdict(whole: Linked, code: Code, rng: random.Random) -> str:
     try:
         emulator = Emulator(program)
         made = [emulator.run(x).outputs for x, _ in whole.samples]
+        emulator.clear_state()
         if all(same(each, wanted) for each, (_, wanted) in zip(made, whole.samples, strict=True)):
             return "equal"
         # What is there before a run is what the other input's run has left, each time.
         results = [emulator.run(x, order=random_order(code, rng)).outputs for x, _ in whole.samples]
+        emulator.clear_state()
         alike = [emulator.run(x).outputs for x, _ in whole.samples]
         return "another" if all(map(same, results, alike)) else "unsafe"
     except OnnxhwError:
@@ -233,10 +245,10 @@ def random_order(code: Code, rng: random.Random) -> list[Unit]:
     return found
 
 
-def broken(seed: int, ways: Sequence[Way] = WAYS) -> tuple[str, str]:
+def broken(seed: int, ways: Sequence[Way] = WAYS, networks: Sequence[str] = tuple(NETWORKS)) -> tuple[str, str]:
     """How program number `seed` is broken, in one of some ways, and the verdict."""
     rng = random.Random(seed)
-    whole = linked(rng.choice(list(NETWORKS)), rng.choice(CONFIGS))
+    whole = linked(rng.choice(networks), rng.choice(CONFIGS))
     while True:
         way = rng.choice(ways)
         code = way({unit: list(mine) for unit, mine in whole.program.code.items()}, whole.program.config, rng)
@@ -244,14 +256,14 @@ def broken(seed: int, ways: Sequence[Way] = WAYS) -> tuple[str, str]:
             return way.__name__, verdict(whole, code, rng)
 
 
-def main(count: int, first: int, ways: Sequence[Way], wanted: int) -> int:
+def main(count: int, first: int, ways: Sequence[Way], wanted: int, networks: Sequence[str]) -> int:
     """Break so many programs, or until as many are refused as `wanted` if that is not 0, and print a table."""
     found: dict[str, Counter[str]] = {}
     begin, refused, made = time.monotonic(), 0, 0
     for seed in range(first, sys.maxsize):
         if refused >= wanted if wanted else made >= count:
             break
-        way, what = broken(seed, ways)
+        way, what = broken(seed, ways, networks)
         found.setdefault(way, Counter())[what] += 1
         made, refused = made + 1, refused + what.startswith("refused")
         if what == "unsafe":
@@ -271,6 +283,8 @@ if __name__ == "__main__":
     parser.add_argument("--refused", type=int, default=0, metavar="N", help="go on until so many are refused")
     names = {way.__name__: way for way in WAYS}
     parser.add_argument("--way", action="append", choices=names, help="break them in this way alone; repeatable")
+    parser.add_argument("--states", action="store_true", help="break programs with states")
     arguments = parser.parse_args()
     chosen = [names[name] for name in arguments.way or names]
-    sys.exit(main(arguments.count, arguments.first, chosen, arguments.refused))
+    subjects = tuple(STREAMING if arguments.states else NETWORKS)
+    sys.exit(main(arguments.count, arguments.first, chosen, arguments.refused, subjects))

@@ -40,6 +40,7 @@ def verify_program(program: DeviceProgram, where: str = "") -> DeviceProgram:
 
     try:
         _table(program)
+        _states(program)
         _external(program)
         check(program)
         _layers(program.layers, program)
@@ -84,13 +85,14 @@ def _table(program: DeviceProgram) -> None:
 
 
 def _external(program: DeviceProgram) -> None:
-    """The image fits external memory; what lies there alone is an input or output, in boxes of it that are whole words
-    there; an output begins with all of it."""
+    """The image fits external memory; what lies there alone is an input, an output or a state, in boxes of it that are
+    whole words there; an output begins with all of it."""
     memory, word = program.config.external, program.config.word
     room = memory.host_words if memory is not None else 0
     _require(len(program.external) <= room, f"an image of {len(program.external)} external words, of {room}")
     outputs = {port.tensor for port in program.outputs}
     ports = outputs | {port.tensor for port in program.inputs}
+    ports |= {name for state in program.states for name in (state.made, state.read)}
     for entry in program.tensors.values():
         name = f"tensor {entry.name!r}"
         _require(not entry.external or entry.name in ports, f"{name} lies in external memory and is no port")
@@ -105,6 +107,23 @@ def _external(program: DeviceProgram) -> None:
             first = entry.external[0]
             whole = first.box == Box.whole(entry.shape) and first.storage is None
             _require(whole, f"output {entry.name!r} is not whole in external memory")
+
+
+def _states(program: DeviceProgram) -> None:
+    """A state is made and read as tensors of one shape and quantization, each read once, and none is an input too."""
+    _require(not program.states or program.in_segments, "states are without external memory")
+    names = [state.read for state in program.states] + [port.tensor for port in program.inputs]
+    _require(len(set(names)) == len(names), "a tensor is read for two states, or is an input, too")
+    inputs = [port.name for port in program.inputs], [state.input for state in program.states]
+    outputs = [port.name for port in program.outputs], [state.output for state in program.states]
+    for ports, mine in (inputs, outputs):
+        alone = len(set(mine)) == len(mine) and not {*mine} & {*ports}
+        _require(alone, "a state has the name of an input or output, or of another state")
+    for state in program.states:
+        made, read = program.tensors[state.made], program.tensors[state.read]
+        alike = (made.shape, made.scale, made.zero_point) == (read.shape, read.scale, read.zero_point)
+        _require(alike, f"state {state.input!r} is made otherwise than it is read")
+        _require(read.ready == 0, f"state {state.input!r} is not ready at the start")
 
 
 def _layers(layers: Iterable[Layer], program: DeviceProgram) -> None:

@@ -17,6 +17,17 @@ from onnxhw.report.trace import trace
 from .printed import run_json
 
 
+def spoil(monkeypatch, change):
+    """Have everything compared with changed tensors."""
+    right = simulation.reference
+
+    def reference(graph, program):
+        run = right(graph, program)
+        return lambda inputs: change(dict(run(inputs)))
+
+    monkeypatch.setattr(simulation, "reference", reference)
+
+
 def test_simulate_a_directory(compiled, digits_test, capsys):
     record = run_json(capsys, "simulate", compiled, "-e", "emulator", "-i", digits_test, "-n", "5")
     assert record["equal"] is True
@@ -75,8 +86,7 @@ def test_simulate_shows_its_result_in_the_report(compiled, tmp_path, monkeypatch
     manifest = json.loads((folder / "manifest.json").read_text())
     for name in ("report.html", "trace.json"):
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == manifest["files"][name]
-    right = simulation.reference
-    monkeypatch.setattr(simulation, "reference", lambda *a: {n: v ^ 1 for n, v in right(*a).items()})
+    spoil(monkeypatch, lambda tensors: {name: values ^ 1 for name, values in tensors.items()})
     run_json(capsys, "simulate", folder, "-e", "emulator", status=8)
     assert '<b class="bad">differs</b>' in (folder / "report.html").read_text()
     assert sorted(path.name for path in folder.iterdir()) == [
@@ -122,15 +132,12 @@ def test_a_program_alone_is_compared_with_the_emulator(compiled, tmp_path, capsy
 
 
 def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsys):
-    right = simulation.reference
-
-    def wrong(subject, program, inputs):
-        tensors = right(subject, program, inputs)
+    def wrong(tensors):
         tensors["conv2_q"] = tensors["conv2_q"].copy()
         tensors["conv2_q"][0, 3, 2, 1] ^= 1
         return tensors
 
-    monkeypatch.setattr(simulation, "reference", wrong)
+    spoil(monkeypatch, wrong)
     record = run_json(capsys, "simulate", compiled, "-e", "emulator", "--trace", status=8)
     assert record["error"]["code"] == "E8001"
     assert record["equal"] is False
@@ -143,12 +150,7 @@ def test_a_wrong_value_is_a_mismatch_with_its_place(compiled, monkeypatch, capsy
 @pytest.mark.rtl
 @pytest.mark.usefixtures("compiler")
 def test_a_mismatch_of_the_rtl_leaves_a_waveform(compiled, monkeypatch, capsys):
-    right = simulation.reference
-
-    def wrong(subject, program, inputs):
-        return {name: values ^ 1 for name, values in right(subject, program, inputs).items()}
-
-    monkeypatch.setattr(simulation, "reference", wrong)
+    spoil(monkeypatch, lambda tensors: {name: values ^ 1 for name, values in tensors.items()})
     record = run_json(capsys, "simulate", compiled, "-e", "cxxrtl", status=8)
     waves = compiled / "mismatch.vcd"
     assert record["first_difference"]["waveform"] == str(waves)

@@ -6,11 +6,13 @@ from onnxhw.engines.cxxrtl.rtl_device import RtlDevice
 
 
 class RtlLine:
-    """A `ByteLine`; `there` may look at what is sent, and after `budget` bytes the line is dead (`ConnectionError`)."""
+    """A `ByteLine`; `there` and `back` may change what travels, and after `budget` bytes the line is dead
+    (`ConnectionError`)."""
 
     def __init__(self, model: RtlDevice, clock_hz: int) -> None:
         self.model, self.clock_hz = model, clock_hz
         self.there: Callable[[bytes], bytes] = lambda data: data
+        self.back: Callable[[bytes], bytes] = lambda data: data
         self.budget: int | None = None
 
     def exchange(self, data: bytes) -> bytes:
@@ -22,7 +24,7 @@ class RtlLine:
                 self._exchange(data)
                 raise ConnectionError
         received += self._exchange(data)
-        return received
+        return self.back(received)
 
     def _exchange(self, data: bytes) -> bytes:
         received = b""

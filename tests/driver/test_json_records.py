@@ -21,7 +21,7 @@ FULL = Manifest(
     True, {"yosys": "0.70"}, {"LUT4": {"used": 1, "available": 2}}, {"clk": {"achieved": 31.5, "wanted": 25}}, ["N=1"],
     ["nodes=10"], False, {"scale": 1.0, "mean": [], "std": [], "layout": "nchw"},
     {"prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 25_000_000}},
-    {"program.ohw": "0" * 64},
+    {"program.ohw": "0" * 64}, persist=["h_next=h"],
 )  # fmt: skip
 RECORD = {"engine": "cxxrtl", "inferences": 1, "cycles": None, "predicted_cycles": 5, "reference": "emulator",
           "equal": True, "program_sha256": "0" * 64, "part_cycles": [1, None]}  # fmt: skip

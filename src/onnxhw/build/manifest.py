@@ -15,10 +15,9 @@ class Manifest:
     """Everything that identifies a build.
 
     `files` are SHA-256 sums by name; `tools` one line per tool; `resources` used and available per kind; `clocks`
-    achieved and wanted MHz per clock; `shapes`, `limits` and `exact_softmax` what ``--shape``, ``--limit`` and
-    ``--exact-softmax`` said when the model was read; `preprocess` what ``--scale`` to ``--layout`` said
-    (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that
-    decided.
+    achieved and wanted MHz per clock; `shapes`, `limits`, `exact_softmax` and `persist` what ``--shape``, ``--limit``,
+    ``--exact-softmax`` and ``--persist`` said when the model was read; `preprocess` what ``--scale`` to ``--layout``
+    said (`Preprocess.record`), `choice` what ``--prefer`` said, and the rates of line and core that decided.
     """
 
     board: str = ""
@@ -53,6 +52,7 @@ class Manifest:
     """Of a program that is loaded from flash memory: `offset` and `bytes` of its image, `seconds` for reading it."""
     input: str = ""
     """One of `board.SENSORS`, empty if the inputs come from a host."""
+    persist: list[str] = field(default_factory=list)
 
     def add_file(self, name: str, data: bytes) -> None:
         """Note a file's SHA-256."""

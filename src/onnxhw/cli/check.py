@@ -13,6 +13,7 @@ from .common.options import (
     prefer_option,
     preset_option,
     reading_options,
+    state_options,
 )
 from .common.output import Output, pass_output
 
@@ -46,6 +47,7 @@ HARDLY = 0.05
 @board_option
 @preset_option
 @reading_options
+@state_options
 @prefer_option("speed")
 @click.option("--all", "everything", is_flag=True, help="List every node, also those on the hardware.")
 @common
@@ -63,6 +65,7 @@ def command(
     from ..compiler.capacity import QUICK, fit
     from ..compiler.cost import all_waiting, of_fit
     from ..compiler.segmented import SegmentedGraphs
+    from ..compiler.states import require_external, states_of
     from ..errors import DoesNotFitError
     from ..partition import refuse
     from ..program.throughput import about_throughput
@@ -72,7 +75,11 @@ def command(
     refuse_oversized(chosen)
     rates, segmented = chosen.rates(), SegmentedGraphs(chosen.config)
 
+    pairs = reading.states
+    require_external(chosen.config, pairs)
+
     def attempt(partitioned: "PartitionedModel") -> "Fit":
+        segmented.states = states_of(partitioned, pairs)
         found = fit([part.graph for part in partitioned.hardware], chosen.config, segmented=segmented)
         if found.fits is False:
             raise DoesNotFitError(found.code, found.reason, where=str(model), hint=found.hint)
@@ -108,6 +115,8 @@ def command(
         "unpacked": _unpacked(partitioned, chosen.config, found),
         "waiting": all_waiting(taken, rates).record() if rates and taken else None,
         "throughput": about_throughput(found.parts, rates).record() if rates and taken else None,
+        "states": [{"output": state.output, "input": state.input, "bytes": state.initial.size}
+                   for state in segmented.states],
         "unused_memory": chosen.board.unused_memory,
         "fit": {name: value for name, value in asdict(found).items() if name not in ("parts", "forecasts")},
         "diagnostics": [diagnostic.record() for diagnostic in partitioned.diagnostics],
@@ -218,7 +227,8 @@ def _print(output: Output, partitioned: "PartitionedModel", record: dict[str, An
     for one in record["unpacked"]:
         output.line(f"input {one['input']!r} is not packed: {one['reason']}")
     if fit["segments"]:
-        output.line(f"larger than the chip: {fit['segments']:,} segments with {fit['external_bytes']:,} of "
+        why = "states in external memory" if record["states"] else "larger than the chip"
+        output.line(f"{why}: {fit['segments']:,} segments with {fit['external_bytes']:,} of "
                     f"{fit['external_bytes_available']:,} bytes of external memory, of which {fit['moved_bytes']:,} "
                     "bytes pass in a run")  # fmt: skip
     programs = sum(part["where"] == "hardware" for part in record["parts"])

@@ -14,6 +14,7 @@ from .common.options import (
     preprocess_options,
     preset_option,
     reading_options,
+    state_options,
 )
 from .common.output import Output, pass_output
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @board_option
 @preset_option
 @reading_options
+@state_options
 @prefer_option("speed")
 @preprocess_options
 @out_option

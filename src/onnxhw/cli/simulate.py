@@ -14,6 +14,7 @@ from .common.options import (
     preprocess_options,
     preset_option,
     reading_options,
+    state_options,
 )
 from .common.output import Output, pass_output
 
@@ -80,6 +81,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
 @board_option
 @preset_option
 @reading_options
+@state_options
 @prefer_option("hardware")
 @preprocess_options
 @common

@@ -19,6 +19,7 @@ from .common.options import (
     preprocess_options,
     preset_option,
     reading_options,
+    state_options,
 )
 from .common.output import Output, pass_output
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 @board_option
 @preset_option
 @reading_options
+@state_options
 @prefer_option("speed")
 @preprocess_options
 @click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")

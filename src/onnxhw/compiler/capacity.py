@@ -151,7 +151,7 @@ def _with_external_memory(
     cycles, run, parts = 0, 0, list[tuple[int, Traffic]]()
     forecasts: list[Forecast | None] = []
     for graph, groups in zip(graphs, options, strict=True):
-        made = segmented.forecast(graph) if excess(graph, config) else on_chip_or_segmented(
+        made = segmented.forecast(graph) if segmented.states or excess(graph, config) else on_chip_or_segmented(
             partial(sched.initial_cycles, groups, config), partial(segmented.forecast, graph)
         )  # fmt: skip
         forecasts.append(made if isinstance(made, Forecast) else None)

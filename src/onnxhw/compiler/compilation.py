@@ -1,6 +1,6 @@
 """`compile`: the program of a model, or of an integer graph, for one configuration."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
@@ -18,6 +18,7 @@ from .cost import Cost, Prefer, of_program
 from .placement import Placement, place
 from .reasons import causes, size_error
 from .segmented import SegmentedGraphs, on_chip_or_segmented
+from .states import StatePair, require_external, states_of
 
 
 def compile(
@@ -29,6 +30,7 @@ def compile(
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
+    persist: Sequence[StatePair] = (),
 ) -> Program:
     """The checked program of a model, or of an integer graph as a whole.
 
@@ -37,6 +39,8 @@ def compile(
     limits, shapes, exact_softmax : as of `onnxhw.partition.read`; a graph has none.
     rates, prefer : with `rates`, parts that the host runs quicker are left to it (`cost.slower`, W3480), unless
         `prefer` is "hardware".
+    persist : outputs that are inputs of the next run and stay in external memory; errors as of `states_of`, and E2571
+        without external memory. An integer graph has its own (`onnxhw.segments.link`).
 
     What `partition` places on the hardware but the scheduler cannot map (no constant proved, say) goes to the host
     too. `InvalidModelError` (E3xxx); `UnsupportedError` E4401 names nodes that nothing can run; `DoesNotFitError`
@@ -46,8 +50,9 @@ def compile(
     if isinstance(source, Graph):
         return Program.of(compile_graph(source, config))
     return place_and_schedule(
-        source, config, limits=limits, shapes=shapes, rates=rates, prefer=prefer, exact_softmax=exact_softmax
-    ).made
+        source, config, limits=limits, shapes=shapes, rates=rates, prefer=prefer, exact_softmax=exact_softmax,
+        persist=persist,
+    ).made  # fmt: skip
 
 
 def compile_graph(graph: Graph, config: HwConfig) -> DeviceProgram:
@@ -73,17 +78,20 @@ def place_and_schedule(
     rates: Rates | None = None,
     prefer: Prefer = "speed",
     exact_softmax: bool = False,
+    persist: Sequence[StatePair] = (),
 ) -> Placement[Program]:
     """As `compile`, with where its nodes run and what was moved to the host."""
 
+    require_external(config, persist)
     segmented = SegmentedGraphs(config)
 
     def attempt(model: PartitionedModel) -> Program:
         refuse(model)
+        segmented.states = states_of(model, persist)
         parts = [
             _schedule(part.graph, config, segmented) if isinstance(part, HardwarePart) else part for part in model.parts
         ]
-        return Program(model.name, model.inputs, model.outputs, parts, model.batch)
+        return model.program(parts, segmented.states)
 
     def costs(model: PartitionedModel, made: Program) -> list[Cost]:
         assert rates is not None
@@ -103,7 +111,7 @@ def _schedule(graph: Graph, config: HwConfig, segmented: SegmentedGraphs) -> Dev
         return sched.fastest(variants(graph, config), config)
 
     if config.external is not None:
-        if excess(graph, config):
+        if segmented.states or excess(graph, config):
             return segmented.program(graph)
         return on_chip_or_segmented(on_chip, lambda: segmented.program(graph))
     try:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
+from ..ir.states import State, interface
 from ..isa.memory import host_stride
 from ..passes.packed_inputs import packed_inputs
 from ..program.model import DeviceProgram
@@ -43,6 +44,8 @@ class SegmentedGraphs:
 
     def __init__(self, config: HwConfig) -> None:
         self.config, self._cycles = config, PartCycles(config)
+        self.states: tuple[State, ...] = ()
+        """Of the one graph of a model that has some. It is in segments, whatever its size."""
         self._plans: dict[tuple[object, ...], Plan | DoesNotFitError] = {}
 
     def program(self, graph: Graph) -> DeviceProgram:
@@ -53,7 +56,7 @@ class SegmentedGraphs:
         """
         from .. import sched  # only here: it takes long to import
 
-        program = link(sampled(graph), self._plan(graph), self.config, self._cycles.schedules)
+        program = link(sampled(graph), self._plan(graph), self.config, self._cycles.schedules, states=self.states)
         sched.check(program)
         return program
 
@@ -64,7 +67,8 @@ class SegmentedGraphs:
         tables = TABLE_BYTES * _tables(plan, self.config)
         moved = found.weight_bytes + found.activation_bytes + tables
         cycles, size = found.cycles + round(tables / found.peak), plan.external_bytes
-        return Forecast(cycles, len(plan.segments), size, moved, _traffic(plan, graph, self.config))
+        sent = _traffic(plan, interface(graph, self.states), self.config)
+        return Forecast(cycles, len(plan.segments), size, moved, sent)
 
     def _plan(self, graph: Graph) -> Plan:
         """The plan of the graph as `sampled` makes it."""

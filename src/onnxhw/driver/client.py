@@ -21,18 +21,31 @@ from ..isa.link import (
     Register,
 )
 from ..isa.memory import Control, Space
+from ..program.external_tensors import external_span, external_tensor
 from ..program.host_words import Words
 from ..program.model import DeviceProgram
 from ..program.result import Result
 from ..program.traffic import core_bytes, load_bytes
 from .inferences import TOKENS, Inferences, Tensors, numbers, reads
 from .link import Counters, Link, Progress, Request
-from .load_requests import image_writes, load_crc, load_requests, program_writes, run_counts, word_writes
+from .load_requests import (
+    image_writes,
+    load_crc,
+    load_requests,
+    program_writes,
+    run_counts,
+    state_writes,
+    word_writes,
+)
 from .snapshot import SNAPSHOT_WORDS, Snapshot
 from .transport import Transport
 
 AT_ONCE = 256
 """Commands of a batch that are handed to the link together, at least."""
+
+
+UNKNOWN = -1
+"""No session's number."""
 
 
 class Client(Closeable):
@@ -57,6 +70,9 @@ class Client(Closeable):
         """The program that the device is known to hold, in the session of that number in `counters`."""
         self._settled = 0
         """The session, by its number in `counters`, in which the device holds no inputs that a run has not taken."""
+        self._states: tuple[DeviceProgram, int] | None = None
+        """The program whose states we have begun or loaded, and the session, by its number in `counters`, in which they
+        are those that our last run has left; `UNKNOWN` while one is under way, and behind one that has failed."""
 
     @property
     def counters(self) -> Counters:
@@ -111,7 +127,7 @@ class Client(Closeable):
 
     def reset(self) -> None:
         """Stop a run and forget the program."""
-        self._program = self._proved = None
+        self._program = self._proved = self._states = None
         self.link.perform([Request(Command.RESET, address=1)])
 
     # -- programs ------------------------------------------------------------------------------
@@ -133,14 +149,15 @@ class Client(Closeable):
 
         The device first forgets the one it has, and runs none until the last command has told it the CRC of
         what it has received: it never runs half of one. An image of external memory that is there already, complete,
-        is not sent again. `to_load` says beforehand how many bytes are sent.
+        is not sent again. `to_load` says beforehand how many bytes are sent. States have their initial values.
         """
         self.check(program.config)
-        self._program = self._proved = None
+        self._program = self._proved = self._states = None
         image = program.external.size > 0 and not self._has_image(program)
         self.link.perform(load_requests(program, image=image), progress)
         self._program, self._settled = program, self.counters.sessions
         self._proved = program, self.counters.sessions
+        self._states = program, self.counters.sessions
 
     def to_load(self, program: DeviceProgram) -> int:
         """Bytes that `load` would send, at their least (`program.traffic`): without an image that is there."""
@@ -175,6 +192,49 @@ class Client(Closeable):
         if not self.holds(program):
             raise LinkError("E9121", "the device does not hold this program", hint="call load(program) first")
 
+    def clear_state(self, program: DeviceProgram | None = None) -> None:
+        """Begin again with the initial values of the states of the loaded program, behind the end of a run in progress;
+        `program` as of `run`.
+
+        `UsageError` E2150: none is loaded; `LinkError` E9121: the device does not hold it.
+        """
+        program = self._chosen(program)
+        self._states = program, UNKNOWN
+        if not self.holds(program):
+            raise LinkError("E9121", "the device does not hold this program", hint="call load(program) first")
+        end = Inferences(program, self.head().clock_hz, 0).settle
+        self.link.perform([*end, *state_writes(program)])
+        self._states, self._settled = (program, self.counters.sessions), self.counters.sessions
+
+    def states(self, program: DeviceProgram | None = None) -> dict[str, npt.NDArray[np.int8]]:
+        """What the next run of the loaded program will find, as integers by the name of the model's input; `program` as
+        of `run`."""
+        program, found = self._chosen(program), dict[str, npt.NDArray[np.int8]]()
+        for state in program.states:
+            entry, word = program.tensors[state.read], program.config.word
+            words = self.read(Space.EXTERNAL, *external_span(entry, word))
+            found[state.input] = external_tensor(entry, words, word)
+        return found
+
+    def _chosen(self, program: DeviceProgram | None) -> DeviceProgram:
+        if program is not None:
+            self.check(program.config)
+            self._program = program
+        if self._program is None:
+            raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
+        return self._program
+
+    def _begin_states(self, program: DeviceProgram) -> None:
+        """States that somebody else has left begin anew; ours are refused with E9124 if a run has failed, or somebody
+        else may have run the program meanwhile."""
+        known, session = self._states or (None, UNKNOWN)
+        if known is not program:
+            self.clear_state(program)
+        elif session != self.counters.sessions:
+            what = "a run has failed, or the line was lost: nobody knows how many runs the states have seen"
+            raise LinkError("E9124", what, hint="clear_state() begins anew; behind the watchdog load(program) does")
+        self._states = program, UNKNOWN
+
     def run(self, inputs: Tensors, program: DeviceProgram | None = None) -> Result:
         """One inference of the loaded program: int8 inputs by tensor name (`Port.tensor`).
 
@@ -194,18 +254,18 @@ class Client(Closeable):
 
         Inputs that an earlier host or a batch that failed has left in the device are forgotten first, and a run of that
         host is stopped; with moves it ends first, because stopping it would cost the program.
+
+        States go from inference to inference, and from batch to batch. The first one of a session begins with their
+        initial values, unless it has loaded the program; behind a batch that failed the next is refused with E9124.
         """
-        if program is not None:
-            self.check(program.config)
-            self._program = program
-        program = self._program
-        if program is None:
-            raise UsageError("E2150", "no program is loaded", hint="call load(program) first")
+        program = self._chosen(program)
         for inputs in batch:
             check_inputs(program, inputs, "E2151")
         run = Inferences(program, self.head().clock_hz, self._token + 1)
-        if run.external and batch:
+        if batch and (run.external or program.states):
             self._require_held(program)
+        if batch and program.states:
+            self._begin_states(program)
         self._token = (self._token + len(batch)) % TOKENS
         settled, self._settled = self.link.met and self._settled == self.counters.sessions, 0
         results: list[Result] = []
@@ -229,6 +289,8 @@ class Client(Closeable):
                 commands, asked = [], []
         if batch:
             self._settled = self.counters.sessions
+        if batch and program.states:
+            self._states = program, self.counters.sessions
         return results
 
     def _words(self, command: Command, space: int, address: int, count: int) -> Words:

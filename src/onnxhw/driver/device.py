@@ -181,10 +181,12 @@ class Device(Closeable):
         """Inferences of the loaded program in order, each of int8 tensors by name; see `Client.run_all`.
 
         `program` is loaded first unless it is the one that is, and its last run went well. `progress` is told how many
-        results are here, of how many.
+        results are here, of how many. A program with states is not loaded again behind a run that has failed, which
+        would begin them anew: it is refused with E9124 until `clear_state`.
         """
         with self._line():
-            if program is not None and (program is not self._program or self._doubtful):
+            failed = self._doubtful and not (program and program.states)
+            if program is not None and (program is not self._program or failed):
                 self.load(program, again=self._doubtful)
             if self._program is None:
                 raise self._empty()
@@ -192,6 +194,17 @@ class Device(Closeable):
             results = self._client.run_all(batch, None if self._known else self._program, progress)
             self._known, self._doubtful = True, False
         return results
+
+    def clear_state(self, program: DeviceProgram | None = None) -> None:
+        """Begin again with the initial values of the states of the loaded program, or of `program`, which is loaded if
+        it is not there or a run of it has failed; see `Client.clear_state`."""
+        with self._line():
+            wanted = program or self._program
+            if wanted is None:
+                raise self._empty()
+            if wanted is not self._program or self._doubtful:
+                self.load(wanted, again=self._doubtful)
+            self._client.clear_state(wanted)
 
     # -- inside --------------------------------------------------------------------------------
 

@@ -38,6 +38,10 @@ class SessionLostError(LinkError):
     """The device was restarted, or another program has taken the line: what was loaded may be gone."""
 
 
+class StateUnknownError(LinkError):
+    """A run has failed, and nobody knows how many runs the program's states have seen."""
+
+
 KINDS: dict[str, type[LinkError]] = {
     "E9103": NoAnswerError,
     "E9105": WrongBitstreamError,
@@ -47,6 +51,7 @@ KINDS: dict[str, type[LinkError]] = {
     "E9120": SessionLostError,
     "E9121": WrongProgramError,
     "E9122": WrongProgramError,
+    "E9124": StateUnknownError,
 }
 """The class of each fault that is raised with a code only."""
 

@@ -63,7 +63,8 @@ MANIFEST: dict[str, Form] = {
     "fmax_mhz": float, "timing_met": bool, "critical_path": str, "deterministic": bool, "tools": {"*": str},
     "resources": {"*": {"used": int, "available": int}}, "clocks": {"*": {"*": float}},
     "shapes": [re.compile(".+=[0-9]{1,18}", re.DOTALL)], "limits": [re.compile(r"[a-z_ -]+=\s*[0-9_,]+\s*")],
-    "exact_softmax": bool, "preprocess": _wrong_preprocess, "choice": _wrong_choice, "files": {"*": HASH},
+    "exact_softmax": bool, "persist": [re.compile(".+=.+", re.DOTALL)],
+    "preprocess": _wrong_preprocess, "choice": _wrong_choice, "files": {"*": HASH},
     "boot": _wrong_boot,
 }  # fmt: skip
 """Fields of a manifest (`onnxhw.build.manifest.Manifest`), each of which but `schema` may be missing."""

@@ -10,6 +10,7 @@ from ..isa.instructions import UNITS
 from ..isa.link import Command, load_record
 from ..isa.memory import Space
 from ..isa.units import Unit
+from ..program.external_tensors import state_words
 from ..program.host_words import memories
 from ..program.model import DeviceProgram
 from .framing import crc32c
@@ -19,14 +20,14 @@ from .link import Request
 
 def load_requests(program: DeviceProgram, *, image: bool) -> list[Request]:
     """RESET, the words of all memories and COMMIT; before them, with `image`, those of external memory and their own
-    COMMIT."""
+    COMMIT. States have their initial values before the COMMIT: a program that is complete has states that are."""
     requests = [Request(Command.RESET, address=3 if image else 1)]
     if image:
         writes = list(image_writes(program))
         requests += [*writes, Request(Command.COMMIT, Space.EXTERNAL, count=1, payload=_bytes([load_crc(writes)]))]
     writes, counts = list(program_writes(program)), run_counts(program)
     commit = Request(Command.COMMIT, count=1 + len(counts), payload=_bytes([load_crc(writes), *counts]))
-    return [*requests, *writes, commit]
+    return [*requests, *state_writes(program), *writes, commit]
 
 
 def word_writes(space: int, address: int, words: npt.NDArray[Any]) -> Iterator[Request]:
@@ -38,6 +39,12 @@ def program_writes(program: DeviceProgram) -> Iterator[Request]:
     """WRITE of the core's memories."""
     for space, words in memories(program):
         yield from word_writes(space, 0, words)
+
+
+def state_writes(program: DeviceProgram) -> list[Request]:
+    """WRITE of the initial values of states. They are counted as no part of the program, as inputs are."""
+    return [request for first, words in state_words(program)
+            for request in word_writes(Space.EXTERNAL_INPUT, first, words)]  # fmt: skip
 
 
 def image_writes(program: DeviceProgram) -> Iterator[Request]:

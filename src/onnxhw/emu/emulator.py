@@ -8,7 +8,7 @@ import numpy.typing as npt
 from ..errors import UsageError
 from ..isa.timing import timeline
 from ..isa.units import Unit
-from ..program.external_tensors import external_span, external_tensor, external_words
+from ..program.external_tensors import external_span, external_tensor, external_words, state_words
 from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from ..program.result import Result
@@ -23,8 +23,8 @@ Tensors = Mapping[str, npt.NDArray[np.int8]]
 class Emulator:
     """A program made ready to run many times; the timeline is computed once.
 
-    Members: `machine` (its memories keep their contents between runs, as the hardware's do),
-    `timeline`, `cycles`.
+    Members: `machine` (its memories keep their contents between runs, as the hardware's do, and with them the
+    program's states), `timeline`, `cycles`.
     """
 
     def __init__(self, program: DeviceProgram) -> None:
@@ -35,9 +35,15 @@ class Emulator:
         self.machine = Machine(program.config)
         self.machine.load(program)
         load_rings(self.machine, program.code)
+        self.clear_state()
         self._order = time_order(self.timeline)
         self._fetches = fetches(program.config, program.code, self.timeline)
         self._counters = counters(program.code, self.timeline)
+
+    def clear_state(self) -> None:
+        """Begin again with the states' initial values."""
+        for first, words in state_words(self.program):
+            self.machine.external[first : first + len(words)] = words
 
     def run(self, inputs: Tensors, trace: bool = False, order: Sequence[Unit] | None = None) -> Result:
         """One inference.

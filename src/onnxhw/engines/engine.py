@@ -35,6 +35,9 @@ class Engine(Protocol):
     def run(self, program: DeviceProgram, inputs: Tensors, trace: bool = False) -> Result:
         """One inference: int8 inputs by tensor name; with `trace` every tensor of the tensor table."""
 
+    def clear_state(self) -> None:
+        """Begin again with the initial values of the loaded program's states (`DeviceProgram.states`)."""
+
     def close(self) -> None:
         """Release what the engine holds."""
 

@@ -21,18 +21,26 @@ class GoldenEngine(Closeable):
     name = "golden"
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+        self._runs = golden.StatefulRuns(graph)
+        self._program: DeviceProgram | None = None
 
     def load(self, program: DeviceProgram) -> None:
-        """Nothing to do."""
+        """Take the program's states, unless it is the one that is loaded."""
+        if self._program is not program:
+            self._runs, self._program = golden.StatefulRuns(self._runs.graph, program.states), program
 
     def run(self, program: DeviceProgram, inputs: Tensors, trace: bool = False) -> Result:
         """See `Engine.run`; `trace` gives the tensors that are in the program's tensor table too."""
-        tensors = golden.run(self.graph, inputs)
+        self.load(program)
+        tensors = self._runs.run(inputs)
         outputs = {port.tensor: tensors[port.tensor] for port in program.outputs}
         table = program.tensors.items() if trace else ()
         shown = {name: values for name, entry in table if (values := values_of(entry, tensors)) is not None}
         return Result(outputs, shown)
+
+    def clear_state(self) -> None:
+        """See `Engine.clear_state`."""
+        self._runs.clear()
 
     def close(self) -> None:
         """Nothing to do."""
@@ -56,6 +64,11 @@ class EmulatorEngine(Closeable):
         self.load(program)
         assert self._emulator is not None
         return self._emulator.run(inputs, trace)
+
+    def clear_state(self) -> None:
+        """See `Engine.clear_state`."""
+        if self._emulator is not None:
+            self._emulator.clear_state()
 
     def close(self) -> None:
         """Forget the loaded program."""

@@ -2,5 +2,6 @@
 
 from . import host
 from .model import evaluate, run
+from .stateful import StatefulRuns
 
-__all__ = ["evaluate", "host", "run"]
+__all__ = ["StatefulRuns", "evaluate", "host", "run"]

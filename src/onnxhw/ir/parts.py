@@ -7,6 +7,7 @@ ports have those names; a golden part is another that the host computes; a host 
 from dataclasses import dataclass
 
 from .graph import Graph, Port
+from .states import State, interface
 
 Dim = int | str | None
 
@@ -62,7 +63,24 @@ class HardwarePart(_Integers):
 @dataclass(frozen=True)
 class GoldenPart(_Integers):
     """Operations that a configuration has no room or no means for: the host computes them, as `onnxhw.golden` does, so
-    that results are the same on every configuration."""
+    that results are the same on every configuration. Of `states` the graph has ports, the part has no values."""
+
+    states: tuple[State, ...] = ()
+
+    @property
+    def interface(self) -> Graph:
+        """The graph without the ports of states."""
+        return interface(self.graph, self.states)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The values it reads but for states."""
+        return _names(self.interface.inputs)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The values it gives but for states."""
+        return _names(self.interface.outputs)
 
 
 Part = HostPart | GoldenPart | HardwarePart

@@ -2,16 +2,17 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ..batch import Batch
 from ..diagnostics import Diagnostic
 from ..errors import OnnxhwError, UnsupportedError, UsageError
 from ..ir.parts import Dim, GoldenPart, HardwarePart, HostPart, Part, ValueInfo
+from ..ir.states import State
 from ..onnxmodel.quantizers import quantizes
 from ..onnxmodel.shapes import dynamic
-from ..program.parts import Program
+from ..program.parts import Program, ProgramPart
 
 Where = Literal["hardware", "folded", "free", "host", "refused"]
 
@@ -69,10 +70,20 @@ class PartitionedModel:
         """The parts whose operations the host computes as the golden model does."""
         return [part for part in self.parts if isinstance(part, GoldenPart)]
 
-    def on_host(self) -> Program:
-        """The program of which the host computes all, what the hardware can run as the golden model does."""
-        parts = [GoldenPart(part.graph) if isinstance(part, HardwarePart) else part for part in self.parts]
-        return Program(self.name, self.inputs, self.outputs, [*parts], self.batch)
+    def on_host(self, states: Sequence[State] = ()) -> Program:
+        """The program of which the host computes all, what the hardware can run as the golden model does; `states` are
+        those of the hardware, which is one part if there are any."""
+        parts = [GoldenPart(part.graph, tuple(states)) if isinstance(part, HardwarePart) else part
+                 for part in self.parts]  # fmt: skip
+        return self.program(parts, states)
+
+    def program(self, parts: Sequence[ProgramPart], states: Sequence[State] = ()) -> Program:
+        """The program of these parts, which has no inputs and outputs for `states`."""
+        read, made = {state.input for state in states}, {state.output for state in states}
+        inputs = tuple(value for value in self.inputs if value.name not in read)
+        outputs = tuple(value for value in self.outputs if value.name not in made)
+        batch = self.batch and replace(self.batch, inputs=self.batch.inputs - read, outputs=self.batch.outputs - made)
+        return Program(self.name, inputs, outputs, [*parts], batch)
 
     @property
     def refused(self) -> list[NodePlacement]:

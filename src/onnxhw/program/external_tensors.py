@@ -23,6 +23,12 @@ def external_words(entry: Entry, values: Array8, word: int) -> Iterator[tuple[in
         yield piece.place.base * stride, to_host(piece.place.pack(mine, word).reshape(-1, word), word)
 
 
+def state_words(program: DeviceProgram) -> Iterator[tuple[int, Words]]:
+    """Host words of external memory that hold the initial values of states, each run with its first address."""
+    for state in program.states:
+        yield from external_words(program.tensors[state.read], state.initial, program.config.word)
+
+
 def word_runs(entry: Entry, word: int) -> list[tuple[int, int]]:
     """First host word, and number of host words, of each piece."""
     stride, places = host_stride(word), [piece.place for piece in entry.external]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.boxes import Box
 from ..ir.graph import Port
+from ..ir.states import State
 from ..isa.instructions import Ordered
 from ..isa.units import Unit
 from .layout import Place
@@ -143,6 +144,8 @@ class DeviceProgram:
     external: npt.NDArray[np.uint32] = field(default_factory=lambda: np.zeros(0, np.uint32))
     """What external memory holds from its word 0 on before the first run: weights, parameters, tables, microcode."""
     segments: int = 0
+    states: tuple[State, ...] = ()
+    """Tensors that stay in external memory from run to run; `inputs` and `outputs` are without them."""
 
     @property
     def in_segments(self) -> bool:

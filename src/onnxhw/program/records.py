@@ -1,6 +1,7 @@
 """Programs as messages of the container (`schema`), and back."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..errors import InternalError, UsageError, short
 from ..ir.boxes import Box
 from ..ir.graph import Port
 from ..ir.parts import Dim, GoldenPart, HostPart, ValueInfo
+from ..ir.states import State
 from ..ir.text import parse, text
 from ..ir.verify import verify
 from ..isa.external_instructions import kinds
@@ -68,6 +70,11 @@ def _device(program: DeviceProgram, record: Any) -> None:
     record.params = program.params.astype("<u8").tobytes()
     record.tables = np.ascontiguousarray(program.tables, np.int8).tobytes()
     record.external, record.segments = program.external.astype("<u4", copy=False).tobytes(), program.segments
+    for state in program.states:
+        record.states.add(
+            output=state.output, input=state.input, made=state.made, read=state.read,
+            initial=np.ascontiguousarray(state.initial, np.int8).tobytes(),
+        )  # fmt: skip
     for entry in program.tensors.values():
         place, storage = entry.place, entry.storage
         added = record.tensors.add(
@@ -212,10 +219,19 @@ def _program(record: Any, where: str) -> DeviceProgram:
         external=np.frombuffer(record.external, "<u4"),
         segments=record.segments,
     )
+    program.states = tuple(_state(each, program.tensors) for each in record.states)
     for port in program.inputs + program.outputs:
         if port.tensor not in program.tensors:
             raise ValueError(f"port {port.name!r} names no tensor")
     return program
+
+
+def _state(state: Any, tensors: Mapping[str, Entry]) -> State:
+    for name in (state.made, state.read):
+        if name not in tensors:
+            raise ValueError(f"state {state.input!r} names no tensor")
+    initial = np.frombuffer(state.initial, np.int8).reshape(tensors[state.read].shape)
+    return State(state.output, state.input, state.made, state.read, initial)
 
 
 def _code(codes: Any, config: HwConfig) -> dict[Unit, list[Ordered]]:

@@ -83,6 +83,17 @@ MESSAGES: dict[str, tuple[str, list[tuple[int, str, str, str, str]]]] = {
             (16, "", "uint64", "nominal", "multiply-accumulates of the model"),
             (17, "", "bytes", "external", "32-bit words of external memory from address 0, little endian"),
             (18, "", "uint32", "segments", "parts that run one after the other; 0: on the chip alone"),
+            (19, "repeated", "State", "states", "tensors that stay in external memory from run to run"),
+        ],
+    ),
+    "State": (
+        "What a run makes as one tensor, and the next one finds as another.",
+        [
+            (1, "", "string", "output", "the model's name of what is made"),
+            (2, "", "string", "input", "the model's name of what is found"),
+            (3, "", "string", "made", "a tensor of the table"),
+            (4, "", "string", "read", "a tensor of the table"),
+            (5, "", "bytes", "initial", "what the first run finds: int8, channels, rows, columns"),
         ],
     ),
     "Code": (

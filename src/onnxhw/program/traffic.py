@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..ir.graph import Graph
 from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, SHORTEST, USB_BAUD, commit_words
-from .external_tensors import external_inputs, word_runs
+from .external_tensors import external_inputs, state_words, word_runs
 from .host_words import memories
 from .input_regions import inputs, shape_words, travelling_words
 from .layout import Place
@@ -122,6 +122,7 @@ def image_bytes(program: DeviceProgram) -> int:
 
 
 def core_bytes(program: DeviceProgram) -> int:
-    """Of the memories, with RESET and COMMIT."""
-    words = sum(frames_bytes(image.size) for _, image in memories(program))
+    """Of the memories and the states' initial values, with RESET and COMMIT."""
+    words = sum(frames_bytes(len(found)) for _, found in state_words(program))
+    words += sum(frames_bytes(image.size) for _, image in memories(program))
     return SHORTEST + words + frames_bytes(commit_words(program.config.external is not None))

@@ -40,6 +40,7 @@ class Executors(Closeable):
     ) -> None:
         self.cycles, self.counters, self.host_seconds = 0, list[dict[str, int]](), 0.0
         self._target, self._stack = target, ExitStack()
+        self._clear: list[Callable[[], None]] = []
         try:
             self._parts = [
                 self._hardware(part, progress) if isinstance(part, DeviceProgram) else self._host(part)
@@ -64,13 +65,20 @@ class Executors(Closeable):
                 known.update(given)
         return values
 
+    def clear_state(self) -> None:
+        """Begin again with the initial values of all states."""
+        for clear in self._clear:
+            clear()
+
     def close(self) -> None:
         """Release the engines; a device stays open."""
         self._stack.close()
 
     def _host(self, part: HostPart | GoldenPart) -> "_Part":
         if isinstance(part, GoldenPart):
-            return self._timed(golden_runner(part))
+            runs = golden.StatefulRuns(part.graph, part.states)
+            self._clear.append(runs.clear)
+            return self._timed(golden_runner(part, runs))
         evaluated = host_runner(part)
         return self._timed(lambda values, watch: evaluated(values))
 
@@ -112,10 +120,13 @@ class Executors(Closeable):
         """What gives the results of inferences in order."""
         if isinstance(self._target, Device):
             device = self._target
+            if program.states:
+                self._clear.append(lambda: device.clear_state(program))
             return lambda batch, trace: device.run_batch(batch, program)
         engines.require_able(self._target, program)
         engine = self._stack.enter_context(engines.open(self._target, program.config, progress=progress))
         engine.load(program)
+        self._clear.append(engine.clear_state)
         return lambda batch, trace: (engine.run(program, tensors, trace) for tensors in batch)
 
 
@@ -137,18 +148,20 @@ def host_runner(part: HostPart) -> Callable[[Mapping[str, Any]], dict[str, Any]]
     return run
 
 
-def golden_runner(part: GoldenPart) -> Callable[[Mapping[str, Any], Watch | None], dict[str, Any]]:
+def golden_runner(
+    part: GoldenPart, runs: golden.StatefulRuns
+) -> Callable[[Mapping[str, Any], Watch | None], dict[str, Any]]:
     """The same for an integer graph, on the golden model: host steps to int8, its operations, host steps back.
 
     `watch`, if it is there, is told what the operations are given, and what they give.
     """
-    graph = part.graph
+    ports = part.interface
 
     def run(values: Mapping[str, Any], watch: Watch | None) -> dict[str, Any]:
-        inputs = golden.host.prepare(graph, {name: values[name] for name in part.inputs})
-        tensors = golden.run(graph, inputs)
+        inputs = golden.host.prepare(ports, {name: values[name] for name in part.inputs})
+        tensors = runs.run(inputs)
         if watch is not None:
-            watch(part, inputs, Result({port.tensor: tensors[port.tensor] for port in graph.outputs}))
-        return golden.host.finish(graph, tensors)
+            watch(part, inputs, Result({port.tensor: tensors[port.tensor] for port in ports.outputs}))
+        return golden.host.finish(ports, tensors)
 
     return run

@@ -19,6 +19,7 @@ from ..board import find
 from ..closeable import Closeable
 from ..compiler import place_and_schedule
 from ..compiler.cost import Prefer
+from ..compiler.states import StatePair, states_of
 from ..config import HwConfig, preset
 from ..driver.artifact import baud_of, design_of, preprocess_of
 from ..driver.device import Device
@@ -82,6 +83,8 @@ class InferenceSession(SessionMethods, Closeable):
     prefer : "speed", the default: parts that the host runs quicker than line and core of a device are left to it
         (`compiler.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
     exact_softmax : a Softmax before operations of the hardware runs on the host, in float32, not on the hardware.
+    persist : outputs that are inputs of the next inference, with their first values: neither fed nor given. They go on
+        from `run` to `run`, in the order of the samples, until `clear_state`; a compiled program has its own.
     preprocess : what `feeds` makes of images and arrays; a compiled program has its own.
     enable_fallback, disabled_optimizers, read_config_from_model : onnxruntime's; they change nothing.
 
@@ -89,7 +92,7 @@ class InferenceSession(SessionMethods, Closeable):
     are programs that are loaded in turn: each once for all samples of a `run`.
 
     `UsageError` E2500: no such device; E2590, E2591: `sess_options` or providers that cannot be meant; E2506: "golden"
-    and a compiled program; E2504: `config`, `shapes`, `prefer`, `exact_softmax` or `preprocess` with one;
+    and a compiled program; E2504: `config`, `shapes`, `prefer`, `exact_softmax`, `persist` or `preprocess` with one;
     else the errors of `partition.read`, `onnxhw.compiler.compile` (but for "golden"), `Device.open` and `Device.load`.
     """
 
@@ -105,6 +108,7 @@ class InferenceSession(SessionMethods, Closeable):
         board: str = "ulx3s",
         shapes: Mapping[str, int] | None = None,
         exact_softmax: bool = False,
+        persist: Sequence[StatePair] = (),
         preprocess: Preprocess | None = None,
         prefer: Prefer | None = None,
         enable_fallback: Any = None,
@@ -116,6 +120,7 @@ class InferenceSession(SessionMethods, Closeable):
         chosen_providers(providers, provider_options)
         self._options = SessionOptions() if sess_options is None else sess_options
         self._source, self._exact, self._prefer = path_or_bytes, exact_softmax, prefer
+        self._persist = tuple(persist)
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
@@ -148,7 +153,9 @@ class InferenceSession(SessionMethods, Closeable):
         """Read or compile the model, and open the device."""
         file, design = compiled(self._source), None
         likely: int | None = None
-        options = (config, self.shapes, self._exact, self._prefer is not None, self.preprocess != Preprocess())
+        options = (
+            config, self.shapes, self._exact, self._persist, self._prefer is not None, self.preprocess != Preprocess()
+        )  # fmt: skip
         made = isinstance(self._source, Program)
         if (file or made) and any(options):
             what = "a compiled program has its configuration, sizes and preprocessing already"
@@ -182,11 +189,11 @@ class InferenceSession(SessionMethods, Closeable):
         assert not isinstance(self._source, Program)
         if golden:
             model = read(self._source, shapes=self.shapes, exact_softmax=self._exact)
-            return model, model.on_host()
+            return model, model.on_host(states_of(model, self._persist))
         head = self.target.head if isinstance(self.target, Device) else None
         placed = place_and_schedule(
             self._source, self.config, shapes=self.shapes, prefer=self._prefer or "speed",
-            rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact,
+            rates=Rates(head.baud, head.clock_hz) if head else None, exact_softmax=self._exact, persist=self._persist,
         )  # fmt: skip
         return placed.model, placed.made
 
@@ -272,6 +279,15 @@ class InferenceSession(SessionMethods, Closeable):
             self._refuse_closed()
             return self._run(output_names, input_feed)
 
+    def clear_state(self) -> None:
+        """Begin again with the first values of what stays from inference to inference (`persist`). `UsageError` E2507:
+        closed; on a device errors as of `Device.clear_state`."""
+        with self._lock:
+            self._refuse_closed()
+            self.prepare()
+            assert self._executors is not None
+            self._executors.clear_state()
+
     def profile(self) -> list[LayerRow]:
         """Where the cycles of one inference go, layer by layer of the hardware parts in turn.
 
@@ -292,6 +308,7 @@ class InferenceSession(SessionMethods, Closeable):
             refuse(self.model)
         given = {value.name for value in self.program.inputs if value.optional} & set(feeds)
         if given:
+            self._refuse_other("values of initializers")
             with self._overridden(given, feeds) as other:
                 found = other.run(wanted, {k: v for k, v in feeds.items() if k not in given})
                 self._note(other)
@@ -302,6 +319,7 @@ class InferenceSession(SessionMethods, Closeable):
             if (empty := of_none(self.program, sizes, wanted)) is not None:
                 self.cycles, self.counters, self.host_seconds = 0, [], 0.0
                 return empty
+            self._refuse_other("a batch whose samples may meet")
             placed = self._placed_for(sizes)
             found = placed.run(wanted, feeds)
             self._note(placed)
@@ -375,6 +393,12 @@ class InferenceSession(SessionMethods, Closeable):
                 raise not_taken(sizes, error) from error
             self._others[key] = self._stack.enter_context(session)
         return self._others[key]
+
+    def _refuse_other(self, what: str) -> None:
+        """`UsageError` E2578 for what another model would run, with states of its own."""
+        if self._persist or any(program.states for program in self.program.programs):
+            what = f"{what}: the model would be placed anew, without what the runs before have left"
+            raise UsageError("E2578", what, where=self.device, hint="one sample after the other, without them")
 
     def _check_names(self, feeds: Mapping[str, Any]) -> None:
         needed, known = [v.name for v in inputs_of(self.program)], {v.name for v in self.program.inputs}

@@ -1,9 +1,11 @@
 """`ExternalState`: what external memory holds between the moves of a run, which come one after the other.
 
-Its words are of three kinds, and stay it for the whole run, so that the next run finds what this one has found:
+Its words are of four kinds, and stay it for the whole run, so that the next run finds what this one has found:
 
 - *constants*: words of the image that moves bring to weights, parameters, tables or microcode. Nothing stores there;
 - *inputs*: words of the pieces that the tensor table has of them. The host writes them, and nothing else;
+- *states*: words that the run before has left, or the host. They are loaded before they are stored, never behind that,
+  and in the end all of them are stored: so a run finds what the one before has made, and nothing of its own;
 - *tensors*: all others. They are stored before they are loaded, into activation memory only, and loaded before
   something else is stored there.
 
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InternalError
+from ..ir.states import State
 from ..isa.memory import host_stride
 from ..program.model import DeviceProgram, Entry, ExternalPiece
 
@@ -21,7 +24,7 @@ Words = npt.NDArray[np.int64]
 Lanes = npt.NDArray[np.uint8]
 LANES = 0x0F
 """Bits of a word's bytes that hold something."""
-STORED, INPUT, CONSTANT, READ = 0x10, 0x20, 0x40, 0x80
+STORED, INPUT, CONSTANT, READ, STATE = 0x10, 0x20, 0x40, 0x80, 0x100
 
 
 class ExternalState:
@@ -34,11 +37,24 @@ class ExternalState:
         if len(self.image) > self.words:
             what = f"the image of external memory has {len(self.image)} words, the memory {self.words}"
             raise InternalError("E1203", what)
-        self.state = np.zeros(self.words, np.uint8)
+        self.state = np.zeros(self.words, np.uint16)
         for name in dict.fromkeys(port.tensor for port in program.inputs):
             for piece in program.tensors[name].external:
                 first, end = self._span(program.tensors[name], piece)
                 self.state[first:end] |= INPUT | LANES
+        self._needed = {state: self._begin(state) for state in program.states}
+
+    def _begin(self, state: State) -> tuple[int, int, Lanes]:
+        """The words of a state, and the lanes that hold something of it: as many as the end of a run has to leave."""
+        entry, where = self.program.tensors[state.read], f"state {state.read!r}"
+        if len(entry.external) != 1 or entry.external[0].storage or entry.external[0].place.shape != entry.shape:
+            raise InternalError("E1211", "does not lie in external memory as it is", where=where)
+        first, end = self._span(entry, entry.external[0])
+        if (self.state[first:end] != 0).any():
+            raise InternalError("E1211", "shares words with an input or another state", where=where)
+        needed = self._lanes(entry, self.program.config.lanes)
+        self.state[first:end] = needed | np.uint16(STATE)
+        return first, end, needed
 
     def _span(self, entry: Entry, piece: ExternalPiece) -> tuple[int, int]:
         """The host words of a piece; `InternalError` E1211 if it has no proper place."""
@@ -54,19 +70,23 @@ class ExternalState:
     def load_tensor(self, words: Words) -> tuple[str, Lanes]:
         """Load into activation memory; of words that may be, the lanes that hold something."""
         found = self.state[words]
-        there = found & (STORED | INPUT) != 0
+        there, lanes = found & (STORED | INPUT | STATE) != 0, (found & LANES).astype(np.uint8)
         if not there.all():
             at = int(words[int(there.argmin())])
-            return f"loads word {at} of external memory, which is of no input and was not stored", found
+            return f"loads word {at} of external memory, which is of no input and was not stored", lanes
+        late = found & (STORED | STATE) == STORED | STATE
+        if late.any():
+            at = int(words[int(late.argmax())])
+            return f"loads word {at} of external memory, of a state, behind the store for the next run", lanes
         self.state[words] |= READ
-        return "", found & np.uint8(LANES)
+        return "", lanes
 
     def load_constants(self, words: Words) -> str:
         """Load into another memory."""
         found = self.state[words]
         if int(words.max()) >= len(self.image):
             return f"loads word {int(words.max())} of external memory, whose image has {len(self.image)}"
-        wrong = found & (STORED | INPUT) != 0
+        wrong = found & (STORED | INPUT | STATE) != 0
         if wrong.any():
             return f"loads word {int(words[int(wrong.argmax())])} of external memory, which is no constant"
         self.state[words] |= CONSTANT
@@ -81,32 +101,42 @@ class ExternalState:
         lost = found & (STORED | READ) == STORED
         if lost.any():
             return f"stores over word {int(words[int(lost.argmax())])} of external memory before it was loaded"
-        self.state[words] = STORED | lanes
+        self.state[words] = found & STATE | STORED | lanes
         return ""
 
     def check_end(self) -> None:
-        """`InternalError` E1214 unless all outputs are there and each word of the image that is not 0 was brought."""
+        """`InternalError` E1214 unless all outputs are there, all states are stored, and each word of the image that is
+        not 0 was brought."""
         for name in dict.fromkeys(port.tensor for port in self.program.outputs):
             entry = self.program.tensors[name]
             if entry.external:
                 self._output(entry)
+        for state, (first, end, needed) in self._needed.items():
+            self._require_stored(first, self.state[first:end], needed, STORED, f"state {state.read!r}")
         lost = np.flatnonzero((self.image != 0) & (self.state[: len(self.image)] & CONSTANT == 0))
         if len(lost):
             raise InternalError("E1214", f"no move brings word {int(lost[0])} of the image of external memory")
 
     def _output(self, entry: Entry) -> None:
-        piece, word = entry.external[0], self.program.config.word
+        piece = entry.external[0]
         first, end = self._span(entry, piece)
         where = f"output {entry.name!r}"
         if piece.storage is not None or piece.place.shape != entry.shape:
             raise InternalError("E1211", "does not lie in external memory as it is", where=where)
-        lanes = np.zeros((piece.place.blocks(word), host_stride(word) * 4), bool)
-        for channel in range(entry.shape[1]):
+        self._require_stored(first, self.state[first:end], self._lanes(entry, 1), STORED | INPUT, where)
+
+    def _lanes(self, entry: Entry, group: int) -> Lanes:
+        """Of each host word of a tensor the lanes of its channels, in whole groups of so many."""
+        word = self.program.config.word
+        lanes = np.zeros((entry.external[0].place.blocks(word), host_stride(word) * 4), bool)
+        for channel in range(-(-entry.shape[1] // group) * group):
             lanes[channel // word, channel % word] = True
         bits = np.packbits(lanes.reshape(len(lanes), -1, 4), axis=2, bitorder="little")[..., 0]
-        needed = np.repeat(bits[:, None, :], entry.shape[2] * entry.shape[3], axis=1).ravel()
-        found = self.state[first:end]
-        missing = (found & needed != needed) | (found & (STORED | INPUT) == 0)
+        return np.repeat(bits[:, None, :], entry.shape[2] * entry.shape[3], axis=1).ravel()
+
+    @staticmethod
+    def _require_stored(first: int, found: npt.NDArray[np.uint16], needed: Lanes, kinds: int, where: str) -> None:
+        missing = (found & needed != needed) | (found & kinds == 0)
         if missing.any():
             at = first + int(missing.argmax())
             raise InternalError("E1214", f"word {at} of external memory is not stored", where=where)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
+from ..ir.states import State, interface
 from ..isa.timing import timeline
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry, TensorPart
@@ -26,6 +27,7 @@ from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
 from .residents import Residents, choices, images, no_residents
+from .state_places import states_in_place
 from .techniques import ALL, Techniques
 from .tensor_moves import TensorMoves
 from .tensor_rooms import TensorRooms, tensor_rooms
@@ -35,17 +37,19 @@ MICROCODE = 60.0
 
 
 def link(
-    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None, techniques: Techniques = ALL
+    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None, techniques: Techniques = ALL,
+    states: Sequence[State] = (),
 ) -> DeviceProgram:
     """The program of a plan: of those with other constants that stay on chip the one that takes the fewest cycles;
-    `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`); `techniques`: what may be left out.
+    `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`); `techniques`: what may be left out;
+    `states` stay in external memory from run to run, and are no inputs and outputs of the program.
 
     `DoesNotFitError` E5190: external memory is too small; and as of the scheduler, for a segment alone.
     """
-    placed = place_segments(graph, plan, config, schedules)
+    placed = place_segments(graph, plan, config, schedules, states)
     rooms = tensor_rooms(graph, plan, placed, config)
     resident = choices(placed, config) if techniques.residents else [no_residents()]
-    programs = (_Linker(graph, plan, config, placed, each, rooms, techniques).program() for each in resident)
+    programs = (_Linker(graph, plan, config, placed, each, rooms, techniques, states).program() for each in resident)
     program = min(programs, key=lambda program: program.cycles)
     program.input_free = input_free(program, timeline(config, program.code))
     return program
@@ -59,14 +63,16 @@ def part_name(part: OperationPart, segment: int) -> str:
 class _Linker:
     def __init__(
         self, graph: Graph, plan: Plan, config: HwConfig, placed: Sequence[PlacedSegment], resident: Residents,
-        rooms: TensorRooms, techniques: Techniques,
+        rooms: TensorRooms, techniques: Techniques, states: Sequence[State],
     ) -> None:  # fmt: skip
         self.graph, self.plan, self.config, self.placed, self.resident = graph, plan, config, placed, resident
         self.external = ExternalMap(config)
         self.code = LinkedCode(config, self.external)
         self.constants = ConstantMoves(config, self.external, resident, techniques.ring)
         self.prefetch = techniques.prefetch
-        self.tensors = TensorMoves(graph, config, self.external, rooms)
+        self.states, in_place = states, states_in_place(states, placed)
+        self.copied = [state for state in states if state not in in_place]
+        self.tensors = TensorMoves(graph, config, self.external, rooms, in_place)
         self.runs: list[RunTimes] = []
         self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
         self.entries: dict[str, Entry] = {}
@@ -80,6 +86,8 @@ class _Linker:
         for region, place in self.placed[-1].results.items():
             if region.tensor in outputs:
                 self.tensors.store(len(self.placed) - 1, region, place)
+        for state in self.copied:
+            self.tensors.copy(len(self.placed) - 1, state)
         self._order()
         code = self.code.finish()
         assert self.config.external is not None
@@ -87,12 +95,12 @@ class _Linker:
             what = f"{4 * self.external.words} bytes of external memory are needed, {self.config.name} has fewer"
             raise DoesNotFitError("E5190", what, hint="a smaller model, or a board with more external memory")
         weights, params, tables = images(self.resident, self.config)
-        layers = self.layers.layers()
+        layers, ports = self.layers.layers(), interface(self.graph, self.states)
         return DeviceProgram(
             self.config, self.graph.name, code, weights, params, tables, self.entries | self.tensors.ports(),
-            list(self.graph.inputs), [unnamed(port) for port in self.graph.outputs], layers,
+            ports.inputs, [unnamed(port) for port in ports.outputs], layers,
             timeline(self.config, code).cycles, sum(layer.macs for layer in layers), nominal=self.graph.macs(),
-            external=self.external.image(), segments=len(self.placed),
+            external=self.external.image(), segments=len(self.placed), states=tuple(self.states),
         )  # fmt: skip
 
     def _segment(self, n: int, placed: PlacedSegment) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
+from ..ir.states import State, interface
 from ..program.layout import Place
 from ..sched import Occupied, check_reaching_definitions
 from .estimate import kind
@@ -59,20 +60,23 @@ class Way:
 
 
 def place_segments(
-    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None
+    graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None, states: Sequence[State] = ()
 ) -> list[PlacedSegment]:
-    """All segments in order; `schedules`: with what is known of their kinds.
+    """All segments in order; `schedules`: with what is known of their kinds. `states` do not lie packed: their words
+    are written as they are made.
 
     `DoesNotFitError` and `UnsupportedError` as of the scheduler, for a segment alone.
     """
-    placing = _Placing(graph, plan, config, schedules or PartSchedules(config))
+    placing = _Placing(graph, plan, config, schedules or PartSchedules(config), states)
     return [placing.placed(n) for n in range(len(plan.segments))]
 
 
 class _Placing:
-    def __init__(self, graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules) -> None:
+    def __init__(
+        self, graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules, states: Sequence[State]
+    ) -> None:
         self.plan, self.config = plan, config
-        self.inputs = {port.tensor for port in graph.inputs}
+        self.inputs = {port.tensor for port in interface(graph, states).inputs}
         self.outputs = {port.tensor for port in graph.outputs}
         self.schedules = schedules
         self.chip: dict[Region, Place] = {}

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..ir.boxes import Box
 from ..ir.graph import Graph
+from ..ir.states import State
 from ..isa.memory import Space, host_stride
 from ..isa.units import Unit
 from ..program.layout import Place
@@ -29,10 +30,14 @@ PACKED = 256
 
 
 class TensorMoves:
-    """`loads` and `stores`, each in order, and what of activation memory is in whose way."""
+    """`loads` and `stores`, each in order, and what of activation memory is in whose way. The new value of states
+    `in_place` is stored where the old one lies, behind all loads of that."""
 
-    def __init__(self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms) -> None:
+    def __init__(
+        self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms, in_place: Sequence[State] = ()
+    ) -> None:
         self.graph, self.config, self.external, self.rooms = graph, config, external, rooms
+        self.old = {state.made: state.read for state in in_place}
         self.room = external.reserve(rooms.words * host_stride(config.word)) // host_stride(config.word)
         self._last_loads: dict[str, int] = {}
         """Of each tensor how many loads there are up to its last one."""
@@ -80,16 +85,33 @@ class TensorMoves:
     def store(self, n: int, region: Region, place: Place) -> None:
         """Store a result of the segment `n`, behind its code."""
         others = [self._last_loads[name] for name in self.rooms.before.get(region.tensor, ())]
+        others.append(self._last_loads.get(self.old.get(region.tensor, ""), 0))
         for box, part in stripes(region.box, place, self.config):
             words = words_of(part, self.config)
             pieces = box_moves(part, box, self._whole(region.tensor), self.config)
-            fields = [each.fields(Space.ACT, True) for each in pieces]
-            job = move_job(fields, self.use.before_store(words), self.config)
-            job.behind_loads = max(int(self._loading[words].max()), *others, 0)
-            self.stores.append(job)
-            self._storing[words] = len(self.stores)
+            self._store(n, words, pieces, max(others))
             self._stored.setdefault(region.tensor, []).append((box, len(self.stores)))
-            self._open.append((n, job, MovedWords(words, False, self.config)))
+
+    def _store(self, n: int, words: npt.NDArray[np.int64], pieces: Sequence[Strided], loads: int = 0) -> None:
+        """Store these words behind the segment `n`, and behind so many loads."""
+        fields = [each.fields(Space.ACT, True) for each in pieces]
+        job = move_job(fields, self.use.before_store(words), self.config)
+        job.behind_loads = max(int(self._loading[words].max()), loads)
+        self.stores.append(job)
+        self._storing[words] = len(self.stores)
+        self._open.append((n, job, MovedWords(words, False, self.config)))
+
+    def copy(self, n: int, state: State) -> None:
+        """Behind the segment `n`, the last one, bring the new value of a state to where the old one lies: through
+        activation memory, in which nothing is needed any more."""
+        source, target, stride = self._whole(state.made), self._whole(state.read), host_stride(self.config.word)
+        count, each = source.blocks(self.config.word) * source.plane, min(PACKED, self.config.act_words)
+        stored = max((number for _, number in self._stored.get(state.made, ())), default=0)
+        for first in range(0, count, each):
+            words = np.arange(min(each, count - first))
+            self._load(n, words, list(linear(0, (source.base + first) * stride, len(words) * stride)), stored)
+            # It is stored behind its own load, and that one stands behind all others.
+            self._store(n, words, list(linear(0, (target.base + first) * stride, len(words) * stride)))
 
     def wait(
         self, run: RunTimes, placed: PlacedSegment, added: Mapping[Unit, Sequence[LinkedInstruction]], before: Counts
@@ -135,6 +157,8 @@ class TensorMoves:
 
     def _whole(self, tensor: str) -> Place:
         """Where a tensor lies as it is."""
+        if tensor in self.old:
+            return self._wholes.setdefault(tensor, self._whole(self.old[tensor]))
         if tensor not in self._wholes:
             shape, first = self.graph.tensors[tensor].shape, self.rooms.first.get(tensor)
             self._wholes[tensor] = (

@@ -205,7 +205,11 @@ def described(program: Program) -> dict[str, Any]:
         "macs_executed": program.macs,
         "macs_nominal": program.nominal,
         "external": external_record(program.programs, config),
-    }
+        "states": [
+            {"output": state.output, "input": state.input, "bytes": state.initial.size}
+            for part in program.programs for state in part.states
+        ],
+    }  # fmt: skip
 
 
 def together(tables: Sequence[Sequence[Mapping[str, Any]]], name: str) -> list[dict[str, Any]]:

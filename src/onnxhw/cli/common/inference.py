@@ -3,7 +3,7 @@
 import io
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,12 +52,13 @@ class TimedOutputs:
 def measure(
     session: InferenceSession, device: Device, inputs: Inputs, repeat: int, loaded: float, output: Output
 ) -> TimedOutputs:
-    """Run all inputs `repeat` times; `LinkError` E9171 if an output is not what it was the first time.
+    """Run all inputs `repeat` times, from the initial values of states each time; `LinkError` E9171 if an output is not
+    what it was the first time.
 
     `loaded`: seconds of the line that the first program took, which is loaded already: where several run in turn, each
     call loads all of them, and so would the first have.
     """
-    total = inputs.count * repeat
+    total, stateful = inputs.count * repeat, any(program.states for program in session.program.programs)
     images = [inputs.one(index) for index in range(inputs.count)]
     with BusierDirection(device) as line:
         start = time.perf_counter()
@@ -68,8 +69,9 @@ def measure(
         return found
     found.seconds = found.host = 0.0
     with bar(output, f"{total} inferences") as progress, BusierDirection(device) as line:
-        for first in range(1, total, AT_ONCE):
-            numbers = range(first, min(first + AT_ONCE, total))
+        for numbers in _batches(total, inputs.count if stateful else total):
+            if stateful and numbers[0] % inputs.count == 0:
+                session.clear_state()
             start = time.perf_counter()
             outputs = session.infer([images[number % inputs.count] for number in numbers])
             found.seconds += time.perf_counter() - start
@@ -84,6 +86,16 @@ def measure(
                 progress(numbers[-1] + 1, total)
     found.line = line.seconds / (total - 1)
     return found
+
+
+def _batches(total: int, count: int) -> Iterator[range]:
+    """From the second to the last of `total` inferences, those that are handed to the device together; `count` of them
+    are one repetition, and those of two are not together."""
+    first = 1
+    while first < total:
+        end = min(first + AT_ONCE, first - first % count + count, total)
+        yield range(first, end)
+        first = end
 
 
 class BusierDirection:

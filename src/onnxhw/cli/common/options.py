@@ -3,13 +3,17 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from .output import Output
+
+if TYPE_CHECKING:
+    from .read_options import ReadOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 VARIABLE = "ONNXHW_DEVICE"
@@ -129,6 +133,25 @@ def reading_options(command: Command) -> Command:
         click.option("--exact-softmax", is_flag=True,
                      help="A Softmax before operations of the hardware runs on the host, in float32, not on the "
                      "hardware."),
+    )  # fmt: skip
+
+
+def state_options(command: Command) -> Command:
+    """``--persist`` and ``--initial``: they go into the `ReadOptions` of `reading_options`, which stands before."""
+
+    @functools.wraps(command)
+    def with_states(
+        *args: Any, reading: "ReadOptions", persist: tuple[str, ...], initial: tuple[str, ...], **options: Any
+    ) -> Any:
+        return command(*args, reading=replace(reading, persist=persist, initial=initial), **options)
+
+    return with_options(  # type: ignore[return-value]  # functools.wraps hides that it is a Command
+        with_states,
+        click.option("--persist", multiple=True, metavar="OUTPUT=INPUT",
+                     help="The output is the next run's input: it stays in external memory, and the host neither sends "
+                     "nor receives it."),
+        click.option("--initial", multiple=True, metavar="INPUT=FILE",
+                     help="An .npy of what the first run finds there; default: 0."),
     )  # fmt: skip
 
 

@@ -130,6 +130,7 @@ def compile_model(
             rates=choice.rates,
             prefer=choice.prefer,
             exact_softmax=reading.exact_softmax,
+            persist=reading.states,
         )
     placed.require_hardware(config, str(path))
     partitioned, program = placed.model, placed.made
@@ -143,5 +144,5 @@ def compile_model(
             output.message(f"  {row.node} ({row.op_type}): {row.reason}")
         output.message("  `onnxhw check` lists all")
     if preprocess and preprocess.record():
-        preprocess.check(wanted_inputs(partitioned.inputs))
+        preprocess.check(wanted_inputs(program.inputs))
     return partitioned, program

@@ -82,7 +82,7 @@ def _described(
     manifest.preset, manifest.config = chosen.config.name, chosen.config.fingerprint
     manifest.model_sha256 = sha256(model)
     manifest.shapes, manifest.limits = list(reading.shapes), list(reading.limits)
-    manifest.exact_softmax = reading.exact_softmax
+    manifest.exact_softmax, manifest.persist = reading.exact_softmax, list(reading.persist)
     manifest.preprocess, manifest.choice = preprocess.record(), choice.record()
     manifest.tools |= {name: metadata.version(name) for name in TOOLS}
     manifest.tools |= {"onnxhw": __version__, "python": platform.python_version()}

@@ -1,7 +1,7 @@
 """What ``simulate`` simulates, the run, and the comparison."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from ...errors import MismatchError, OnnxhwError, UsageError
 from ...files import sha256
 from ...ir.graph import Array8, Graph
 from ...ir.parts import GoldenPart
+from ...ir.states import interface
 from ...partition import PartitionedModel, read
 from ...program.input_regions import latency
 from ...program.model import DeviceProgram
@@ -29,6 +30,9 @@ from .pipeline import compile_model, default_out
 from .pipeline import target as choose
 from .placement_options import BY_DEFAULT, PlacementOptions
 from .read_options import TRUSTED, ReadOptions
+
+Reference = Callable[[Mapping[str, Array8]], Mapping[str, Array8]]
+"""Every tensor of a run, from its inputs."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,16 @@ class Subject:
         if self.model is None:
             raise UsageError("E2909", "the golden model needs the ONNX model, and only its program is here",
                              where=str(self.folder), hint="simulate the model, or --engine emulator")  # fmt: skip
-        return self.model.on_host()
+        return self.model.on_host([state for program in self.program.programs for state in program.states])
 
     def graph(self, program: DeviceProgram) -> Graph | None:
         """The integer graph of a hardware part, if it is known."""
         parts = zip(self.program.programs, self.model.hardware, strict=True) if self.model else ()
         return next((part.graph for made, part in parts if made is program), None)
+
+    def references(self) -> list[Reference]:
+        """Of each hardware part in turn what gives every tensor as it must be, run after run."""
+        return [reference(self.graph(program), program) for program in self.program.programs]
 
 
 @dataclass
@@ -130,7 +138,9 @@ def _from_directory(path: Path, output: Output, untrusted: bool) -> Subject:
 
 def _is_of(program: Program, model: PartitionedModel) -> bool:
     """Whether a program's hardware parts are those of the model."""
-    return [_ports(part) for part in program.programs] == [_ports(part.graph) for part in model.hardware]
+    states = [state for part in program.programs for state in part.states]
+    graphs = [interface(part.graph, states) for part in model.hardware]
+    return [_ports(part) for part in program.programs] == [_ports(graph) for graph in graphs]
 
 
 def _ports(part: Graph | DeviceProgram) -> list[tuple[str, str]]:
@@ -140,7 +150,7 @@ def _ports(part: Graph | DeviceProgram) -> list[tuple[str, str]]:
 def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Output) -> SimulatedOutputs:
     """Run every inference, each hardware part compared with its reference; stops after the first that differs."""
     found = SimulatedOutputs()
-    names = {value.name for value in subject.program.outputs}
+    names, references = {value.name for value in subject.program.outputs}, subject.references()
 
     def watch(part: DeviceProgram | GoldenPart, tensors: Mapping[str, Array8], result: Result) -> None:
         ports = part.graph.outputs if isinstance(part, GoldenPart) else part.outputs
@@ -151,9 +161,13 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
         shown = {**result.tensors, **result.outputs}
         found.compared += len(shown)
         if found.mismatch is None:
-            found.mismatch = _mismatch(subject, part, tensors, result, shown, len(found.outputs))
-            if found.mismatch and engine == "cxxrtl" and (waves := keep_waves(subject.folder, part, tensors, output)):
-                found.mismatch["waveform"] = str(waves)
+            number = next(index for index, each in enumerate(subject.program.programs) if each is part)
+            place = {"inference": len(found.outputs), "part": number}
+            different = _mismatch(part, references[number](tensors), result, shown)
+            found.mismatch = different and place | different
+            again = engine == "cxxrtl" and not part.states  # whose values of then are gone
+            if different and again and (waves := keep_waves(subject.folder, part, tensors, output)):
+                different["waveform"] = str(waves)
 
     with InferenceSession(subject.on(engine), device=engine) as session:
         with output.stage(f"prepare {engine}"):
@@ -171,19 +185,16 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
 
 
 def _mismatch(
-    subject: Subject, program: DeviceProgram, tensors: Mapping[str, Array8], result: Result, shown: dict[str, Array8],
-    inference: int,
-) -> dict[str, Any] | None:  # fmt: skip
+    program: DeviceProgram, wanted: Mapping[str, Array8], result: Result, shown: dict[str, Array8]
+) -> dict[str, Any] | None:
     """Where a hardware part differs from its reference, or its cycles (of the run, or from the last input on) from
     those predicted; None if in nothing."""
-    number = next(index for index, part in enumerate(subject.program.programs) if part is program)
-    place: dict[str, Any] = {"inference": inference, "part": number}
-    if values := difference(program, shown, reference(subject, program, tensors)):
-        return place | values
+    if values := difference(program, shown, wanted):
+        return values
     if result.cycles != program.cycles:
-        return place | {"cycles": result.cycles, "predicted_cycles": program.cycles}
+        return {"cycles": result.cycles, "predicted_cycles": program.cycles}
     if result.cycles and result.latency != latency(program):
-        return place | {"cycles": result.latency or 0, "predicted_cycles": latency(program)}
+        return {"cycles": result.latency or 0, "predicted_cycles": latency(program)}
     return None
 
 
@@ -199,12 +210,15 @@ def keep_waves(folder: Path, program: DeviceProgram, tensors: Mapping[str, Array
     return path if path.exists() else None
 
 
-def reference(subject: Subject, program: DeviceProgram, tensors: Mapping[str, Array8]) -> dict[str, Array8]:
-    """Every tensor of a hardware part as it must be."""
-    from ... import emu, golden
+def reference(graph: Graph | None, program: DeviceProgram) -> Reference:
+    """The golden model of a hardware part, or without its graph the emulator; run after run, with states."""
+    from ...emu.emulator import Emulator
+    from ...golden import StatefulRuns
 
-    graph = subject.graph(program)
-    return golden.run(graph, tensors) if graph else emu.run(program, tensors, trace=True).tensors
+    if graph is not None:
+        return StatefulRuns(graph, program.states).run
+    emulator = Emulator(program)
+    return lambda tensors: emulator.run(tensors, trace=True).tensors
 
 
 def difference(

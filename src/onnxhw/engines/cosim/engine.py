@@ -70,6 +70,9 @@ class CocotbEngine(Closeable):
         except ToolError as error:
             self._error = error
 
+    def clear_state(self) -> None:
+        """Nothing to do: states lie in external memory, which this engine does not have."""
+
     def close(self) -> None:
         """End the simulator."""
         if self._thread is not None:

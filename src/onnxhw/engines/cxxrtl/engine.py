@@ -12,7 +12,7 @@ from ...emu.emulator import check_inputs
 from ...errors import UsageError
 from ...isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, Control, Space
 from ...isa.units import Unit
-from ...program.external_tensors import external_span, external_tensor, external_words
+from ...program.external_tensors import external_span, external_tensor, external_words, state_words
 from ...program.host_words import tensor_of, tensor_spans
 from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
@@ -35,8 +35,8 @@ class CxxrtlEngine(Closeable):
     """The core's RTL, compiled to native code (see `core_library`); the first use of a configuration takes a minute.
 
     With external memory its controller, and a memory that checks it, are beside the core; the host's words get there in
-    no time. A program stays loaded between runs: the second inference only writes inputs. `library` tells how long the
-    build took.
+    no time. A program stays loaded between runs, with its states: the next inference only writes inputs. `library` says
+    how long the build took.
     """
 
     name = "cxxrtl"
@@ -66,6 +66,11 @@ class CxxrtlEngine(Closeable):
             self._loaded = None
             load(self.core, program)
             self._loaded = program
+
+    def clear_state(self) -> None:
+        """See `Engine.clear_state`."""
+        if self._loaded is not None:
+            _begin_states(self.core, self._loaded)
 
     def run(
         self,
@@ -111,8 +116,14 @@ def load(core: CoreModel, program: DeviceProgram) -> None:
     """Write a program into a core, and what it brings along into external memory."""
     if isinstance(core, CoreWithMemoryModel):
         core.put(0, program.external)
+        _begin_states(core, program)
     for space, address, words in program_writes(program):
         core.write(space, address, words)
+
+
+def _begin_states(core: CoreModel, program: DeviceProgram) -> None:
+    for first, words in state_words(program):
+        _external(core).put(first, words)
 
 
 def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: bool) -> Result:
