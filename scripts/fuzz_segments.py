@@ -68,8 +68,10 @@ def network(seed: int) -> Graph:
         elif kind == "repeat" and height < 9:
             pieces = tuple(Piece(0, 0, width, 1, height, width, y, z, 2, 2) for y in range(2) for z in range(2))
             made.append(net._op(Copy, (x,), (channels, 2 * height, 2 * width), pieces=pieces))
+    if not net.ops:
+        made.append(net.conv("x", 8))
     read = {name for op in net.ops for name in op.inputs}
-    outputs = [op.output for op in net.ops if op.output not in read] or ["x"]
+    outputs = [op.output for op in net.ops if op.output not in read]
     if rng.random() < 0.2 and len(made) > 2:
         outputs = list(dict.fromkeys([*outputs, rng.choice(made[1:])]))
     return net.graph(f"network {seed}", *outputs)
