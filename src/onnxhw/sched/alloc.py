@@ -53,7 +53,8 @@ class Occupied:
     `fixed`: bases of inputs that are there; `kept`: inputs that stay until the end; `reserved`: first words and numbers
     of words that are not to be used, `busy` the same of words that no input may use, because the part before does;
     `ranges`: first and end of the words between which a tensor's buffer must lie; `from_end`: those that lie as near
-    the end of them as may be, instead of the begin.
+    the end of them as may be, instead of the begin. Results may be `fixed`, too, within what is reserved: rows of a
+    larger tensor that lies there, whose blocks are so many words apart as `planes` says.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class Occupied:
     busy: tuple[tuple[int, int], ...] = ()
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     from_end: frozenset[str] = frozenset()
+    planes: Mapping[str, int] = field(default_factory=dict)
 
 
 NOTHING = Occupied()
@@ -136,8 +138,8 @@ def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfi
         if step.a and step.b:
             a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
             buffers = aliases.of[a.name].buffer, aliases.of[b.name].buffer
-            words = block_count(a, config) * a.height * a.width, block_count(b, config) * b.height * b.width
-            lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape
+            words = block_count(a, config) * aliases.plane(a), block_count(b, config) * aliases.plane(b)
+            lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape and aliases.plane(a) == aliases.plane(b)
             yield BankConstraint(buffers, (aliases.offset(a), aliases.offset(b)), words, lockstep)
 
 
@@ -167,7 +169,7 @@ def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases,
 def _spans(graph: Graph, aliases: Aliases, region: WordRegion) -> list[tuple[int, int]]:
     """First and last word in its buffer of each plane of a region."""
     tensor = graph.tensors[region.tensor]
-    return spans(region, aliases.offset(tensor), tensor.height * tensor.width, tensor.width)
+    return spans(region, aliases.offset(tensor), aliases.plane(tensor), tensor.width)
 
 
 def _operands(task: TileTask) -> list[WordRegion]:
