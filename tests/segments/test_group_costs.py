@@ -11,6 +11,7 @@ from onnxhw.segments import PartCycles
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.group_costs import GroupCosts, have_own_banks, run_cycles
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
+from onnxhw.segments.plan import Region
 
 
 def test_shared_banks_cost_more() -> None:
@@ -45,10 +46,38 @@ def test_runs_that_are_known_are_counted() -> None:
 def test_a_result_that_is_on_chip_is_neither_stored_nor_loaded() -> None:
     graph = chain()
     costs = GroupCosts(Groups(graph, SMALL))
-    (first,), (second,) = ([found for found, _ in costs.of(Candidate(n, n + 1, UNCUT))] for n in (0, 1))
+    (first,), (second,), (last,) = ([found for found, _ in costs.of(Candidate(n, n + 1, UNCUT))] for n in range(3))
     assert first.behind == first.cost  # there is nothing before it
-    size = Box.whole(graph.tensors[graph.ops[0].output].shape).size
-    assert second.cost - second.behind >= 2 * size / costs.spilled
+    moving = costs.moving([Region.whole(graph, graph.ops[0].output)])
+    assert moving > Box.whole(graph.tensors[graph.ops[0].output].shape).size / 2  # two bytes a cycle
+    assert second.sole
+    less = 0.99 * moving  # sums of floating-point numbers
+    assert second.cost - second.behind > less
+    assert first.cost - first.unstored > less
+    assert second.behind - second.behind_unstored > less
+    assert last.unstored < last.cost  # which is not to be had: the planner ends with what is stored
+
+
+def test_runs_of_rows_cost_more_than_whole_blocks() -> None:
+    """Of the same words, those that do not lie one behind the other; a word that is not full counts as a whole."""
+    graph = Net(6, 12).graph("one", "x")
+    costs = GroupCosts(Groups(graph, SMALL))
+    costs.inputs = set()
+    whole, left, top = (Region("x", Box((0, 6), rows, cols)) for rows, cols in
+                        (((0, 12), (0, 12)), ((0, 12), (0, 6)), ((0, 6), (0, 12))))  # fmt: skip
+    assert costs.moving([left]) > costs.moving([top])
+    assert costs.moving([top, top]) > costs.moving([whole]) > 8 * 144 / 2
+
+
+def test_what_is_gathered_needs_room_for_all_of_it() -> None:
+    graph = Net(8, 8)
+    made = graph.graph("pair", graph.conv(graph.conv("x", 8), 8))
+    for depth, there in ((64, True), (32, False)):  # 80 words of the operand and 128 of the result
+        costs = GroupCosts(Groups(made, replace(SMALL, act_depth=depth)))
+        ways = [found for found, _ in costs.of(Candidate(0, 1, (1, 2, 1)))]
+        assert any(each.gathered for each in ways) == there
+        assert all(each.left == each.gathered for each in ways)
+        assert all((each.unstored < each.cost) == each.gathered for each in ways)
 
 
 def test_the_array_waits_for_windows_that_are_added_up() -> None:

@@ -1,5 +1,6 @@
 """Groups: the boxes of their results, and what neighbours have in common."""
 
+from heuristics import Net
 from small_networks import NETWORKS, SMALL, candidates
 
 from onnxhw.segments.group_costs import GroupCosts
@@ -37,6 +38,22 @@ def test_boxes_are_all_of_a_result_once() -> None:
         boxes = groups.boxes(Candidate(end - 1, end, cuts))
         assert sum(boxes[n].size for n in range(len(boxes))) == y.channels * y.height * y.width
     assert all(UNCUT not in finer for finer in groups.cuts(0, end))
+
+
+def test_several_results_are_cut_alike() -> None:
+    """A convolution of 1 x 1 follows the stripes of what it reads; one of 3 x 3 would need rows of the next."""
+    net = Net(8, 8)
+    y = net.conv("x", 8)
+    point, wide = net.conv(y, 16, 1), net.conv(y, 4)
+    graph = net.graph("two", y, point, wide)
+    groups = Groups(graph, SMALL)
+    made = groups.segments(Candidate(0, 2, (1, 4, 1)))
+    assert made
+    boxes = [[(region.tensor, region.box.rows) for region in segment.outputs] for segment in made]
+    assert boxes == [[(y, (at, at + 2)), (point, (at, at + 2))] for at in range(0, 8, 2)]
+    assert groups.segments(Candidate(0, 3, (1, 4, 1))) is None
+    assert groups.segments(Candidate(0, 2, (2, 1, 1))) is None  # other channels of the first than of the second
+    assert not groups.may_gather(Candidate(0, 2, (1, 4, 1)))
 
 
 def test_results_are_what_others_read() -> None:

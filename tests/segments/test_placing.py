@@ -25,6 +25,10 @@ def test_inputs_are_loaded_or_where_the_segment_before_left_them() -> None:
                 if region in loaded:
                     continue
                 assert before is not None
+                parts = [place for each in placed if each.segment.gathered == region for place in each.results.values()]
+                if parts and before.segment.gathered == region:
+                    assert one.part.places[name].base == min(place.base for place in parts)
+                    continue
                 ports = zip(before.segment.inputs, before.segment.graph.inputs, strict=True)
                 kept = {mine: before.part.places[port.tensor] for mine, port in ports}
                 there = before.results.get(region) or kept[region]

@@ -195,3 +195,17 @@ def test_what_costs_less_behind_a_whole_result_is_taken() -> None:
     assert search.best({}, {}) == (16.0 + 8.0 * (len(others) - 1), [whole, *others])
     assert search.best({}, {whole: replace(whole, cost=12.0)}) == (17.0 + 8.0 * (len(others) - 1), [striped, *others])
     assert search.best({whole: "too large"}, {})[1][0] is striped
+
+
+def test_a_result_stays_unstored_only_for_one_that_reads_all_of_it() -> None:
+    search = _Search(chain(), SMALL, 1, {})
+    count = len(search.groups.graph.ops)
+    first = Candidate(0, 1, (1, 2, 1), gathered=True, cost=10.0, behind=10.0, unstored=7.0, behind_unstored=7.0)
+    others = [Candidate(n, n + 1, (1, 2, 1), cost=8.0, behind=6.0, sole=n == 1) for n in range(1, count)]
+    search.by_first = {each.first: [each] for each in (first, *others)}
+    assert search.best({}, {})[0] == 7.0 + 6.0 + 8.0 * (count - 2)
+    other = replace(others[0], sole=False)
+    search.by_first[1] = [other]
+    assert search.best({}, {})[0] == 10.0 + 6.0 + 8.0 * (count - 2)
+    search.by_first = {0: [first]} | {n: [replace(first, first=n, end=n + 1, sole=True)] for n in range(1, count)}
+    assert search.best({}, {})[0] == 7.0 * (count - 1) + 10.0  # the last one's is an output

@@ -8,10 +8,12 @@ memory; every other tensor is a run of blocks inside a buffer::
                                           ->  b lies inside y, at block (start of b) / W
 
 A part that cannot lie inside (unaligned, a second use, already inside something) is copied by the
-concatenation's own instructions.
+concatenation's own instructions. The rows of a larger tensor that a buffer may be (`with_planes`) have other rows of
+that one between their blocks.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ..config import HwConfig
 from ..errors import UnsupportedError
@@ -31,21 +33,35 @@ class Alias:
 class Aliases:
     """Where all tensors live: `of` each tensor, words of each buffer in `size`, and the `copied` parts.
 
-    `copied` holds (name of the Concat, position of the part) for parts that need instructions.
+    `copied` holds (name of the Concat, position of the part) for parts that need instructions; `planes` words from one
+    block to the next of buffers of which they are more than H * W.
     """
 
     of: dict[str, Alias]
     size: dict[str, int]
     copied: set[tuple[str, int]]
+    planes: Mapping[str, int] = field(default_factory=dict)
+
+    def plane(self, tensor: Tensor) -> int:
+        """Words from one block of the tensor to the next."""
+        return self.planes.get(self.of[tensor.name].buffer, tensor.height * tensor.width)
 
     def offset(self, tensor: Tensor) -> int:
         """Words from the buffer's base to the tensor's."""
-        return self.of[tensor.name].block * tensor.height * tensor.width
+        return self.of[tensor.name].block * self.plane(tensor)
 
     def place(self, tensor: Tensor, bases: dict[str, int]) -> Place:
         """Where the tensor lies, given the bases of the buffers."""
         base = bases[self.of[tensor.name].buffer] + self.offset(tensor)
-        return Place(base, tensor.height * tensor.width, tensor.width, tensor.shape)
+        return Place(base, self.plane(tensor), tensor.width, tensor.shape)
+
+    def with_planes(self, planes: Mapping[str, int], graph: Graph, config: HwConfig) -> "Aliases":
+        """The same where blocks of these tensors, and of what shares their buffers, are so many words apart."""
+        found, size = {self.of[name].buffer: plane for name, plane in planes.items()}, dict(self.size)
+        for buffer, plane in found.items():
+            tensor = graph.tensors[buffer]
+            size[buffer] = (block_count(tensor, config) - 1) * plane + tensor.height * tensor.width
+        return replace(self, size=size, planes=found)
 
 
 def block_count(tensor: Tensor, config: HwConfig) -> int:

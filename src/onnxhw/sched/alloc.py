@@ -9,8 +9,9 @@ in other banks than what the array reads at that time (a *bank preference*).
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +54,8 @@ class Occupied:
     `fixed`: bases of inputs that are there; `kept`: inputs that stay until the end; `reserved`: first words and numbers
     of words that are not to be used, `busy` the same of words that no input may use, because the part before does;
     `ranges`: first and end of the words between which a tensor's buffer must lie; `from_end`: those that lie as near
-    the end of them as may be, instead of the begin.
+    the end of them as may be, instead of the begin. Results may be `fixed`, too, within what is reserved: rows of a
+    larger tensor that lies there, whose blocks are so many words apart as `planes` says.
     """
 
     fixed: Mapping[str, int] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Occupied:
     busy: tuple[tuple[int, int], ...] = ()
     ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     from_end: frozenset[str] = frozenset()
+    planes: Mapping[str, int] = field(default_factory=dict)
 
 
 NOTHING = Occupied()
@@ -83,6 +86,8 @@ class Needs:
     """First and end of the words in which a buffer must lie, if not in all."""
     from_end: frozenset[str] = frozenset()
     """Buffers that lie as near the end as may be."""
+    gathered: frozenset[str] = frozenset()
+    """Buffers that are rows of a larger tensor, and so lie within what is reserved."""
     placed: dict[str, int] = field(default_factory=dict)
     """Bases of buffers that have one, and of what is reserved."""
 
@@ -117,6 +122,7 @@ def find_needs(
     needs.within = {aliases.of[name].buffer: config.unaligned_words for name in unaligned}
     _find_preferences(graph, tasks, aliases, needs)
     needs.placed = {aliases.of[name].buffer: base for name, base in occupied.fixed.items()}
+    needs.gathered = frozenset(aliases.of[name].buffer for name in occupied.planes)
     needs.ranges = {aliases.of[name].buffer: ends for name, ends in occupied.ranges.items()}
     needs.from_end = frozenset(aliases.of[name].buffer for name in occupied.from_end)
     for kind, taken, lives in (("reserved", occupied.reserved, (-1, len(tasks))), ("busy", occupied.busy, (-1, -1))):
@@ -136,8 +142,8 @@ def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfi
         if step.a and step.b:
             a, b = graph.tensors[step.a.tensor], graph.tensors[step.b.tensor]
             buffers = aliases.of[a.name].buffer, aliases.of[b.name].buffer
-            words = block_count(a, config) * a.height * a.width, block_count(b, config) * b.height * b.width
-            lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape
+            words = block_count(a, config) * aliases.plane(a), block_count(b, config) * aliases.plane(b)
+            lockstep = step.vector.op != VectorOp.DOT and a.shape == b.shape and aliases.plane(a) == aliases.plane(b)
             yield BankConstraint(buffers, (aliases.offset(a), aliases.offset(b)), words, lockstep)
 
 
@@ -167,7 +173,7 @@ def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases,
 def _spans(graph: Graph, aliases: Aliases, region: WordRegion) -> list[tuple[int, int]]:
     """First and last word in its buffer of each plane of a region."""
     tensor = graph.tensors[region.tensor]
-    return spans(region, aliases.offset(tensor), tensor.height * tensor.width, tensor.width)
+    return spans(region, aliases.offset(tensor), aliases.plane(tensor), tensor.width)
 
 
 def _operands(task: TileTask) -> list[WordRegion]:
@@ -226,12 +232,18 @@ def _possible(needs: Needs, config: HwConfig) -> bool:
     """Whether what has its place already is within the memory, apart from one another and from what is reserved (a
     buffer may be larger than the input that is there, as that of a Concat is), and meets in no bank where it must
     not."""
-    there = sorted((base, name) for name, base in needs.placed.items() if not name.startswith("busy "))
-    ends = [base + needs.size[name] for base, name in there]
-    apart = all(end <= base for end, (base, _) in zip(ends, there[1:], strict=False))
-    constraints = (one for name in needs.placed for one in needs.constraints.get(name, ()))
+    reserved = {name for name in needs.placed if name.startswith("reserved ")}
+    buffers = {name for name in needs.placed if not name.startswith(("reserved ", "busy "))}
+    apart = all(_lie_apart(names, needs) for names in (buffers, (buffers - needs.gathered) | reserved))
+    constraints = (one for name in buffers for one in needs.constraints.get(name, ()))
     met = any(_meets(one, needs.placed, config) for one in constraints)
-    return apart and not met and max(ends, default=0) <= config.act_words
+    return apart and not met and all(needs.placed[name] + needs.size[name] <= config.act_words for name in buffers)
+
+
+def _lie_apart(names: Collection[str], needs: Needs) -> bool:
+    """Whether no two of these share a word."""
+    spans = sorted((needs.placed[name], needs.placed[name] + needs.size[name]) for name in names)
+    return all(end <= first for (_, end), (first, _) in pairwise(spans))
 
 
 def _place(

@@ -105,21 +105,26 @@ class Emitter:
             mine.read_by[region][...] = number
         words = self.config.word if isinstance(step.array, Array) and step.array.unaligned else 1
         base = (self.places[step.tensor].base * words + step.array.act_base) & ADDRESS
-        return {"act_base": base, other.after: other_reads, **wait_reads(after, reads)}
+        fields = {"act_base": base}
+        if step.reads and self._has_gaps(step.reads[0]):
+            fields["act_base"] = self._address(step.reads[0], step.array.act_base)
+            if isinstance(step.array, Array):
+                fields["a_kt"] = self.places[step.tensor].plane & ADDRESS
+        return {**fields, other.after: other_reads, **wait_reads(after, reads)}
 
     def _vector(self, task: TileTask, step: VectorStep) -> None:
         written = 0
         after = {unit: int(one.read_by[step.writes].max()) for unit, one in self.readers.items()}
         count = len(self.vectors) + 1
-        fields = {"o_base": (step.vector.o_base + self.places[step.writes.tensor].base) & ADDRESS}
+        fields = self._operand("o", step.writes, step.vector)
         if step.vector.op == VectorOp.DRAIN:
             drained = self.sums.drain(task, step, count)
             for unit in after:
                 after[unit] = max(after[unit], drained.pop(unit.after, 0))
             fields |= drained
-        for name, region in (("a_base", step.a), ("b_base", step.b)):
+        for name, region in (("a", step.a), ("b", step.b)):
             if region:
-                fields[name] = (getattr(step.vector, name) + self.places[region.tensor].base) & ADDRESS
+                fields |= self._operand(name, region, step.vector)
                 for bank in self._banks(region):
                     for unit, one in self.readers.items():
                         after[unit] = max(after[unit], one.bank[bank])
@@ -129,6 +134,25 @@ class Emitter:
         waits = {unit.after: number for unit, number in after.items()}
         self.vectors.append(step.vector.but(after_vector=written, **waits, **fields))
         self.owners[Unit.VECTOR].append(task.op)
+
+    def _operand(self, name: str, region: WordRegion, vector: Vector) -> dict[str, int]:
+        """The fields of an operand or result `name` that tell where it lies; the vector's are those of a tensor at word
+        0 whose blocks lie one behind the other."""
+        fields = {f"{name}_base": self._address(region, getattr(vector, f"{name}_base"))}
+        if self._has_gaps(region):
+            fields[f"{name}_cb"] = self.places[region.tensor].plane & ADDRESS
+        return fields
+
+    def _address(self, region: WordRegion, address: int) -> int:
+        """A word of a region's first block, from an address in a tensor whose blocks lie one behind the other."""
+        place = self.places[region.tensor]
+        gap = place.plane - place.shape[2] * place.shape[3]
+        return (address + place.base + region.blocks[0] * gap) & ADDRESS
+
+    def _has_gaps(self, region: WordRegion) -> bool:
+        """Whether blocks of the tensor do not lie one behind the other."""
+        place = self.places[region.tensor]
+        return place.plane != place.shape[2] * place.shape[3]
 
     def _banks(self, region: WordRegion) -> set[int]:
         place, depth = self.places[region.tensor], self.config.act_depth

@@ -54,7 +54,7 @@ def live_ranges(
             complete[aliases.of[access.region.tensor].buffer] = access.step
     for port in [*graph.outputs, *(graph.inputs if exclusive_inputs else ())]:
         touches.of[port.tensor][...] = NEVER
-    planes = {buffer: graph.tensors[buffer].height * graph.tensors[buffer].width for buffer in aliases.size}
+    planes = {buffer: aliases.plane(graph.tensors[buffer]) for buffer in aliases.size}
     return {buffer: LiveRange(first[buffer], last[buffer], complete[buffer], planes[buffer]) for buffer in aliases.size}
 
 

@@ -1,6 +1,6 @@
 """Every operation of a graph with its constants found: weights, parameters and tables in their images."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..config import HwConfig
 from ..errors import InternalError, UnsupportedError
@@ -38,6 +38,11 @@ class LoweredGraph:
     begun: dict[tuple[object, ...], tuple[list[TileTask], Needs]] = field(default_factory=dict)
     """What the search has begun with last."""
 
+    def beside(self, occupied: Occupied) -> "LoweredGraph":
+        """The same beside what is in activation memory; nothing that was found is for another memory."""
+        aliases = self.aliases.with_planes(occupied.planes, self.graph, self.config)
+        return replace(self, aliases=aliases, occupied=occupied, begun={})
+
     def tasks(self, op: str, tiling: Tiling) -> list[TileTask]:
         """The tasks of an operation, computed once per tiling."""
         if (op, tiling) not in self.known:
@@ -62,7 +67,7 @@ def lower(graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occup
             blockers.append(error)
     if blockers:
         raise combined(blockers)
-    return LoweredGraph(graph, config, aliases, images, ops, use, occupied)
+    return LoweredGraph(graph, config, aliases, images, ops, use).beside(occupied)
 
 
 def _lowered(op: Op, context: LoweringContext) -> MakeTasks:

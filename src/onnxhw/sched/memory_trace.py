@@ -13,6 +13,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from ..config import HwConfig
 from ..ir.graph import Graph
@@ -73,8 +74,7 @@ def in_buffers(graph: Graph, aliases: Aliases, config: HwConfig, values: Mapping
     found = {}
     for name, tensor in graph.tensors.items():
         shape, first = (block_count(tensor, config), tensor.height, tensor.width), aliases.offset(tensor)
-        words = values[aliases.of[name].buffer][first : first + shape[0] * shape[1] * shape[2]]
-        found[name] = words.reshape(shape)
+        found[name] = _view(values[aliases.of[name].buffer][first:], shape, aliases.plane(tensor))
     return WordMap(found)
 
 
@@ -82,10 +82,19 @@ def in_memory(places: Mapping[str, Place], config: HwConfig, values: npt.NDArray
     """A map over the words of activation memory."""
     found = {}
     for name, place in places.items():
-        count = place.blocks(config.word)
-        words = values[place.base : place.base + count * place.plane]
-        found[name] = words.reshape(count, *place.shape[2:])
+        _, _, height, width = place.shape
+        found[name] = _view(values[place.base :], (place.blocks(config.word), height, width), place.plane)
     return WordMap(found)
+
+
+def _view(values: npt.NDArray[S], shape: tuple[int, int, int], plane: int) -> npt.NDArray[S]:
+    """The first words, whose blocks are `plane` words apart, as blocks, rows and columns."""
+    blocks, height, width = shape
+    if plane == height * width:
+        return values[: blocks * plane].reshape(shape)
+    assert (blocks - 1) * plane + height * width <= len(values)
+    (step,) = values.strides
+    return as_strided(values, shape, (plane * step, width * step, step))
 
 
 def spans(region: WordRegion, base: int, plane: int, row: int) -> list[tuple[int, int]]:

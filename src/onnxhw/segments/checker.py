@@ -11,6 +11,8 @@ from ..errors import InternalError
 from ..ir.boxes import Box
 from ..ir.graph import Graph
 from ..ir.verify import verify
+from .chaining import pending_words
+from .gathering import gathered_words, on_chip
 from .plan import Buffer, Plan, Segment, peak_words, ports_of, region_words, weights_of
 
 Written = dict[str, npt.NDArray[np.bool_]]
@@ -20,7 +22,8 @@ def check_plan(graph: Graph, plan: Plan, config: HwConfig) -> None:
     """`InternalError` E1391 unless
 
     - every segment's graph is sound, and its ports have the shapes of the regions that they stand for;
-    - every input is loaded, or on chip from the segment before;
+    - every input is loaded, or on chip from the segment before, or made there by those right before it, each of which
+      makes some whole rows of it;
     - every element is written once, by a segment before the one that reads it, and all outputs are written;
     - what a segment needs at once fits weight and activation memory, loads that come early included, and those
       read nothing that the segment before writes;
@@ -31,10 +34,8 @@ def check_plan(graph: Graph, plan: Plan, config: HwConfig) -> None:
     for port in graph.inputs:
         written[port.tensor][:] = True
     for n, segment in enumerate(plan.segments):
-        earlier = plan.segments[:n]
-        before = earlier[-1] if earlier else None
         _ports(n, segment, graph)
-        _operands(n, segment, before, written)
+        _operands(n, segment, plan.segments[:n], written)
         _capacity(n, plan.segments, config)
         _results(n, segment, written)
     for port in graph.outputs:
@@ -59,8 +60,8 @@ def _ports(n: int, segment: Segment, graph: Graph) -> None:
             _require(alike, n, f"port {port.tensor} is not {region}")
 
 
-def _operands(n: int, segment: Segment, before: Segment | None, written: Written) -> None:
-    there = {*before.inputs, *before.outputs} if before else set()
+def _operands(n: int, segment: Segment, earlier: Sequence[Segment], written: Written) -> None:
+    there = on_chip(earlier)
     for region in segment.inputs:
         _require(region in segment.loads or region in there, n, f"{region} is not on chip")
     for region in segment.loads:
@@ -69,7 +70,12 @@ def _operands(n: int, segment: Segment, before: Segment | None, written: Written
 
 
 def _results(n: int, segment: Segment, written: Written) -> None:
+    whole = segment.gathered
     for region in segment.outputs:
+        if whole:
+            rows = region.tensor == whole.tensor and region.box.inside(whole.box) and region.box.cols == whole.box.cols
+            _require(rows and len(segment.outputs) == 1, n, f"{region} is not of whole rows of {whole}")
+            _require(whole.box == Box.whole(written[whole.tensor].shape), n, f"{whole} is not whole")
         mine = written[region.tensor][region.box.slices]
         _require(not mine.any(), n, f"{region} is written twice")
         mine[:] = True
@@ -80,13 +86,13 @@ def _capacity(n: int, segments: Sequence[Segment], config: HwConfig) -> None:
     words = sum(weights_of(segment, config).values())
     _require(words <= config.weight_depth, n, f"needs {words} weight words of {config.weight_depth}")
     kept = set(after.inputs) - set(after.loads) if after else set()
-    words = peak_words(segment.graph, config, ports_of(segment, kept))
+    words = peak_words(segment.graph, config, ports_of(segment, kept)) + gathered_words(segment, config)
     _require(words <= config.act_words, n, f"needs {words} activation words of {config.act_words}")
     if after and after.early:
         for load, made in product(after.loads, segment.outputs):
             apart = load.tensor != made.tensor or not load.box.meets(made.box)
             _require(apart, n + 1, f"{load} is loaded while {made} is being made")
-        words += region_words(after.loads, config) + (region_words(segments[n - 1].outputs, config) if n else 0)
+        words += region_words(after.loads, config) + pending_words(segments[:n], config)
         _require(words <= config.act_words, n + 1, f"comes too early: {words} activation words of {config.act_words}")
     _require(n > 0 or not segment.early, n, "comes early, but nothing runs before it")
 

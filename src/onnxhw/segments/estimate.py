@@ -104,6 +104,7 @@ def estimate_cycles(
     """Bytes of each segment's new weights that are not on chip yet."""
     started = ended = run = moved = used = 0
     pending: tuple[Region, ...] = ()
+    read = {region.tensor for segment in plan.segments for region in segment.loads}
     for n, (_, segment) in enumerate(pairs):
         room = float(depth - used)
         ready = 0
@@ -137,10 +138,12 @@ def estimate_cycles(
         took = cycles(segment.graph) + SWAP
         started = max(ready, ended)
         ended, run = started + took, run + took
-        moved += _bytes(segment.loads) + _bytes(segment.outputs)
+        # What is gathered for all that read it is not stored.
+        outputs = () if segment.gathered and segment.gathered.tensor not in read else segment.outputs
+        moved += _bytes(segment.loads) + _bytes(outputs)
         there = weights_of(segment, config)
         used = sum(size for key, size in there.items() if key not in resident)
-        pending = segment.outputs
+        pending = outputs
     end = channel.move(ended, _bytes(pending), SPILLED)
     return PlanEstimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)
 

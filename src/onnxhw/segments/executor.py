@@ -39,6 +39,12 @@ def execute(graph: Graph, plan: Plan, tensors: Mapping[str, Array8]) -> Iterator
         }
         for region, values in stored.items():
             views[region.tensor][region.box.slices] = values
+        if whole := segment.gathered:
+            if whole not in chip:
+                chip[whole] = np.full(whole.box.shape, POISON, np.int8)
+            for region, values in stored.items():
+                chip[whole][region.box.slices] = values
+            stored[whole] = chip[whole]
         chip = {**given, **stored}
 
 

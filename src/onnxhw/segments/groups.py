@@ -4,15 +4,16 @@ A result is cut into blocks of channels, and these into stripes of columns and r
 come once for each block, or inputs once for each stripe.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 
 from ..config import HwConfig
 from ..ir.boxes import Box, Span
 from ..ir.graph import Graph, Op
 from .cutting import PartsOf, boxes_of, cut
-from .plan import Region, Segment, peak_words, ports_of
+from .plan import Region, Segment, act_words, peak_words, ports_of
 
 CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of blocks of channels, of stripes of rows that are tried."""
@@ -33,20 +34,32 @@ UNCUT: Cuts = (1, 1, 1)
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A way to run the operations `first` to `end`: the last result in so many blocks and stripes; `UNCUT`: everything
-    at once. `by_stripe`: all blocks of a stripe before the next stripe, instead of all stripes of a block. `cost`:
-    cycles, about; `behind`: those if the operation before has left its whole result on chip."""
+    at once. `by_stripe`: all blocks of a stripe before the next stripe, instead of all stripes of a block; `gathered`:
+    what the segments make stays on chip as a whole. `cost`: cycles, about; `behind`: those if the operation before has
+    left its whole result on chip; `unstored` and `behind_unstored` those if the last result is not stored either, which
+    only what leaves it on chip can do. `sole`: it finds all of the result before, if that is left, and nobody later
+    reads it."""
 
     first: int
     end: int
     cuts: Cuts
     by_stripe: bool = False
+    gathered: bool = False
     cost: float = 0.0
     behind: float = 0.0
+    unstored: float = inf
+    behind_unstored: float = inf
+    sole: bool = False
 
     @property
     def whole(self) -> bool:
-        """Whether one segment makes everything, which it leaves on chip."""
+        """Whether one segment makes everything."""
         return self.cuts == UNCUT
+
+    @property
+    def left(self) -> bool:
+        """Whether its last result is on chip as a whole behind it."""
+        return self.whole or self.gathered
 
 
 @dataclass(frozen=True)
@@ -116,23 +129,23 @@ class Groups:
         return [*few, *(n for n in MANY_BLOCKS if n < most), *[most] * (most > CUTS[-1])] if allowed else [1]
 
     def boxes(self, candidate: Candidate) -> Boxes:
-        """Blocks of channels, and stripes of columns, in each stripes of rows."""
-        y, (blocks, rows, cols) = self.graph.tensors[self.graph.ops[candidate.end - 1].output], candidate.cuts
+        """Those of the last result: blocks of channels, and stripes of columns, in each stripes of rows."""
+        return self._boxes(candidate, self.graph.ops[candidate.end - 1].output)
+
+    def _boxes(self, candidate: Candidate, result: str) -> Boxes:
+        y, (blocks, rows, cols) = self.graph.tensors[result], candidate.cuts
         channels = _spans(y.channels, blocks, self.config.used_cols)
         stripes = [*product(_spans(y.width, cols), _spans(y.height, rows))]
         return Boxes(channels, stripes, candidate.by_stripe)
 
     def segments(self, candidate: Candidate) -> list[Segment] | None:
         """The segments of a candidate, in order, all inputs loaded; None if it cannot be cut so."""
-        boxes = [self.boxes(candidate)] if not candidate.whole else []
-        made = [self._segment(candidate, box) for each in boxes for box in map(each.__getitem__, range(len(each)))]
-        made = made or [self._segment(candidate, None)]
+        made = [self._segment(candidate, n) for n in range(1 if candidate.whole else len(self.boxes(candidate)))]
         return [segment for segment in made if segment] if all(made) else None
 
     def middle(self, candidate: Candidate) -> Segment | None:
         """The segment in the middle."""
-        boxes = self.boxes(candidate)
-        return self._segment(candidate, None if candidate.whole else boxes[boxes.middle()])
+        return self._segment(candidate, self.boxes(candidate).middle())
 
     def reused(self, candidate: Candidate, segment: Segment) -> tuple[Sequence[Region], int, int]:
         """What the segment that makes the box in the middle loads and its neighbour finds on chip, for how many
@@ -142,18 +155,40 @@ class Groups:
             return (), 1, alone
         at, inner = boxes.middle(), boxes.inner
         ops = self.graph.ops[candidate.first : candidate.end]
-        beside = {ops[-1].output: boxes[at + 1 if (at + 1) % inner else at - 1]}
+        beside = self._wanted(candidate, at + 1 if (at + 1) % inner else at - 1)
         other = boxes_of(self.graph, ops, beside, self.parts) or {}
         same = tuple(region for region in segment.loads if other.get(region.tensor) == region.box)
         peak = peak_words(segment.graph, self.config, ports_of(segment, same)) if same else alone
         return (same, inner, peak) if peak <= self.config.act_words else ((), 1, alone)
 
-    def _segment(self, candidate: Candidate, box: Box | None) -> Segment | None:
-        """The segment that makes a box of the last result, or everything that the group makes for others."""
+    def _segment(self, candidate: Candidate, number: int) -> Segment | None:
+        """The segment of this number; None if there is none."""
         ops: Sequence[Op] = self.graph.ops[candidate.first : candidate.end]
+        wanted = self._wanted(candidate, number)
+        made = cut(self.graph, ops, wanted, self.parts) if wanted else None
+        return replace(made, gathered=Region.whole(self.graph, ops[-1].output)) if made and candidate.gathered else made
+
+    def may_gather(self, candidate: Candidate) -> bool:
+        """Whether the segments of a candidate can make a tensor that stays on chip: of whole rows, their only result,
+        and for others than the host."""
+        only = self.graph.ops[candidate.end - 1].output
+        read = candidate.end <= self.last_use.get(only, 0) < len(self.graph.ops)
+        read &= act_words(self.graph.tensors[only].shape, self.config) < self.config.act_words
+        return read and candidate.cuts[2] == 1 and not candidate.whole and self._single(candidate)
+
+    def _single(self, candidate: Candidate) -> bool:
+        """Whether the last operation makes all that others read."""
+        return self.results(candidate.first, candidate.end) == [self.graph.ops[candidate.end - 1].output]
+
+    def _wanted(self, candidate: Candidate, number: int) -> Mapping[str, Box]:
+        """The boxes that a segment makes of what the group makes for others; nothing if not all results are in as many
+        blocks and stripes as the last one."""
         results = self.results(candidate.first, candidate.end)
-        whole = {name: Box.whole(self.graph.tensors[name].shape) for name in results}
-        return cut(self.graph, ops, whole if box is None else {ops[-1].output: box}, self.parts)
+        if candidate.whole:
+            return {name: Box.whole(self.graph.tensors[name].shape) for name in results}
+        boxes = {name: self._boxes(candidate, name) for name in results}
+        counts = {(len(each.channels), len(each.stripes)) for each in boxes.values()}
+        return {name: each[number] for name, each in boxes.items()} if len(counts) == 1 else {}
 
 
 def _numbers(allowed: bool, size: int, numbers: Sequence[int]) -> list[int]:

@@ -87,6 +87,8 @@ class PartSchedules:
     def __init__(self, config: HwConfig) -> None:
         self.config = config
         self._known: dict[object, tuple[int, SearchPoint] | DoesNotFitError | UnsupportedError] = {}
+        self._alike: dict[object, tuple[int, SearchPoint]] = {}
+        """Of a kind beside the same, whichever part of a larger tensor a segment makes."""
         self._points: dict[object, PointAlone] = {}
         self._searches = 0
         self._times: dict[CodeKey, Timeline] = {}
@@ -99,9 +101,11 @@ class PartSchedules:
 
         `DoesNotFitError` or `UnsupportedError` if there is no room, or an operation cannot be mapped.
         """
-        where = tuple(sorted(occupied.fixed.items())), occupied.kept, tuple(sorted(occupied.ranges.items()))
-        key = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, packed
-        known = self._known.get(key)
+        fixed = {name: base for name, base in occupied.fixed.items() if name not in occupied.planes}
+        where = *(tuple(sorted(each.items())) for each in (fixed, occupied.ranges, occupied.planes)), occupied.kept
+        alike = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, packed
+        key = alike, tuple(sorted(occupied.fixed.items()))
+        known = self._known.get(key) or self._alike.get(alike)
         if isinstance(known, (DoesNotFitError, UnsupportedError)):
             raise known
         ways = self._ways(graph, packed)
@@ -122,7 +126,7 @@ class PartSchedules:
         except (DoesNotFitError, UnsupportedError) as error:
             self._known[key] = error
             raise
-        self._known[key] = number, part.candidate.point
+        self._known[key] = self._alike[alike] = number, part.candidate.point
         return part
 
     def _elsewhere(
@@ -190,7 +194,7 @@ class PartSchedules:
             return None
         if number not in lowerings:
             lowerings[number] = lower(graph, self.config)
-        lowered = replace(lowerings[number], occupied=occupied, begun={})
+        lowered = lowerings[number].beside(occupied)
         ordered = replace(graph, ops=[ops[output] for output in theirs.values()])
         best: ScheduledCandidate | None = None
         for point in points:

@@ -7,7 +7,7 @@ half of the banks and everything else in the other, either way round; in one ban
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from ..ir.states import State, interface
 from ..program.layout import Place
 from ..sched import Occupied, check_reaching_definitions
 from .estimate import kind
+from .gathering import found_gathered, not_gathered, on_chip, place_in
 from .hazards import USERS, SegmentUse
 from .part_entries import part_entries, witnesses
-from .part_schedule import PartSchedules, ScheduledPart, code_key
+from .part_schedule import LIKE, PartSchedules, ScheduledPart, code_key
 from .placement_cost import PlacedPart, placement_cost
 from .plan import Plan, Region, Segment, act_words, packed_words
 from .regions import words_of
@@ -45,30 +46,46 @@ class PlacedSegment(PlacedPart):
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A way to place a segment: beside what, inputs that are on chip, and tensors that may lie packed."""
+    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, and where the tensor
+    lies of which the segment makes a part."""
 
     occupied: Occupied
     fixed: Mapping[Region, Place]
     packed: frozenset[str]
+    whole: Place | None = None
 
     @property
     def key(self) -> object:
-        """Equal for equal ways of segments of a kind."""
+        """Equal for equal ways of segments of a kind, whichever part of a tensor they make."""
         one = self.occupied
-        ranges = tuple(sorted(one.ranges.items()))
-        return tuple(sorted(one.fixed.items())), one.kept, one.reserved, one.busy, ranges, one.from_end
+        fixed = tuple(sorted((name, base) for name, base in one.fixed.items() if name not in one.planes))
+        return fixed, one.kept, one.reserved, one.busy, tuple(sorted(one.ranges.items())), one.from_end, self.whole
 
 
 def place_segments(
     graph: Graph, plan: Plan, config: HwConfig, schedules: PartSchedules | None = None, states: Sequence[State] = ()
 ) -> list[PlacedSegment]:
-    """All segments in order; `schedules`: with what is known of their kinds. `states` do not lie packed: their words
-    are written as they are made.
+    """All segments in order; `schedules`: with what is known of their kinds. A tensor of several segments beside which
+    one has no place does not stay on chip. `states` do not lie packed: their words are written as they are made.
 
     `DoesNotFitError` and `UnsupportedError` as of the scheduler, for a segment alone.
     """
-    placing = _Placing(graph, plan, config, schedules or PartSchedules(config), states)
-    return [placing.placed(n) for n in range(len(plan.segments))]
+    schedules = schedules or PartSchedules(config)
+    while True:
+        placing, placed = _Placing(graph, plan, config, schedules, states), list[PlacedSegment]()
+        try:
+            while len(placed) < len(plan.segments):
+                placed.append(placing.placed(len(placed)))
+            return placed
+        except (DoesNotFitError, UnsupportedError):
+            segments = plan.segments
+            wholes = {*found_gathered(segments, len(placed)), segments[len(placed)].gathered} - {None}
+            if not wholes:
+                raise
+            for whole in wholes:
+                assert whole is not None
+                segments = not_gathered(segments, whole)
+            plan = replace(plan, segments=segments)
 
 
 class _Placing:
@@ -81,6 +98,9 @@ class _Placing:
         self.schedules = schedules
         self.chip: dict[Region, Place] = {}
         """What is in activation memory when the next segment begins, and where."""
+        self.gathered = {segment.gathered for segment in plan.segments if segment.gathered}
+        self.wholes: dict[Region, Place] = {}
+        """Where those of them lie that are begun."""
         self.before: PlacedSegment | None = None
         self.state: object = None
         """Kind and places of the segment before."""
@@ -98,7 +118,8 @@ class _Placing:
         way, found = self._best(n, ways if known is None else [ways[known]])
         self.chosen[key] = ways.index(way)
         places, written = found.part.places, found.use.written > 0
-        self.state = mine, tuple(sorted((name, place.base) for name, place in places.items()))
+        elsewhere = {name: place.base for name, place in places.items() if name not in way.occupied.planes}
+        self.state = mine, tuple(sorted(elsewhere.items()))
         named = [(region, port.tensor) for port, region in zip(segment.graph.inputs, segment.inputs, strict=True)]
         intact = {
             region: places[name] for region, name in named
@@ -110,6 +131,10 @@ class _Placing:
         stored = tuple((region, before[region]) for region in self._stored(n, way.fixed))
         loads = tuple(each for each in named if each[0] not in way.fixed)
         self.chip = {**intact, **results}
+        if segment.gathered and way.whole:
+            self.wholes[segment.gathered] = way.whole
+            if segment.gathered in on_chip(self.plan.segments[: n + 1]):
+                self.chip[segment.gathered] = way.whole
         self.before = PlacedSegment(found.part, found.use, segment, loads, results, stored)
         return self.before
 
@@ -137,7 +162,8 @@ class _Placing:
             cost = placement_cost(self.before, found, loads, stores, self._ahead(n), self.config)
             if best is None or cost < best[0]:
                 best = cost, way, found
-            if cost <= (1 + ENOUGH) * part.candidate.cycles:
+            cycles, alone = part.candidate.cycles, self.schedules.alone(segment.graph, way.packed).cycles
+            if cost <= (1 + ENOUGH) * cycles and cycles <= LIKE * alone:
                 break
         if best is None:
             raise error or DoesNotFitError("E5101", "a segment's inputs have no place")
@@ -158,10 +184,15 @@ class _Placing:
         found = []
         for region in self.before.results if self.before else ():
             later = self.plan.segments[n + 1 :] if region in kept else self.plan.segments[n:]
-            read = (mine for each in later for mine in each.inputs if mine.tensor == region.tensor)
+            read = (mine for each in later for mine in each.inputs
+                    if mine.tensor == region.tensor and not self._finds(each, mine))  # fmt: skip
             if region.tensor in self.outputs or any(mine.box.meets(region.box) for mine in read):
                 found.append(region)
         return tuple(found)
+
+    def _finds(self, segment: Segment, region: Region) -> bool:
+        """Whether an input of a segment is a tensor that others have left on chip as a whole."""
+        return region in self.gathered and region not in segment.loads
 
     def _numbers_stored(self, n: int, way: Way) -> tuple[int, ...]:
         """Which results of the segment before are stored."""
@@ -173,7 +204,7 @@ class _Placing:
         if n + 1 == len(self.plan.segments):
             return 0
         segment, after = self.plan.segments[n : n + 2]
-        there = {*segment.inputs, *segment.outputs}
+        there = {*segment.inputs, *segment.outputs, *(each for each in after.inputs if self._finds(after, each))}
         ports = zip(after.inputs, after.graph.inputs, strict=True)
         return sum(self._words(after.graph, port.tensor, region) for region, port in ports if region not in there)
 
@@ -187,27 +218,63 @@ class _Placing:
 
     def _ways(self, n: int) -> Iterator[Way]:
         """From those that hold up least to those that find room most likely."""
+        whole = self.plan.segments[n].gathered
+        for place in self._wholes(n, whole) if whole else (None,):
+            yield from self._ways_beside(n, place)
+
+    def _wholes(self, n: int, whole: Region) -> list[Place]:
+        """Where a tensor may lie of which the segment makes a part: where it was begun, or at either end of the memory;
+        the other one is for a tensor that is read meanwhile. Packed inputs must lie near the begin."""
+        if whole in self.wholes:
+            return [self.wholes[whole]]
+        shape, words = whole.box.shape, act_words(whole.box.shape, self.config)
+        here = [self.chip[region] for region in self.plan.segments[n].inputs if region in self.chip]
+        taken = {int(word) for place in here for word in words_of(place, self.config)}
+        bases = [base for base in (self.config.act_words - words, 0) if taken.isdisjoint(range(base, base + words))]
+        return [Place(base, shape[2] * shape[3], shape[3], shape) for base in bases]
+
+    def _ways_beside(self, n: int, whole: Place | None) -> Iterator[Way]:
         segment = self.plan.segments[n]
         ports = dict(zip(segment.inputs, (port.tensor for port in segment.graph.inputs), strict=True))
-        after = self.plan.segments[n + 1].inputs if n + 1 < len(self.plan.segments) else ()
+        after = self.plan.segments[n + 1] if n + 1 < len(self.plan.segments) else None
         packed = frozenset(name for region, name in ports.items() if region.tensor in self.inputs)
         there = {region: self.chip[region] for region in ports if region in self.chip}
-        kept = frozenset(name for region, name in ports.items() if region in after and name not in packed)
-        results = self.before.results if self.before else {}
+        # Nobody stores what all find on chip.
+        needed = {region: there[region] for region in there if self._finds(segment, region)}
+        stays = frozenset(ports[region] for region in needed if after and region in after.inputs)
+        kept = frozenset(name for region, name in ports.items()
+                         if after and region in after.inputs and name not in packed)  # fmt: skip
+        results = self.before.results if self.before and not self.before.segment.gathered else {}
         reserved = tuple((place.base, place.blocks(self.config.word) * place.plane)
                          for region, place in results.items() if region not in ports)  # fmt: skip
-        fixed = {ports[region]: place.base for region, place in there.items()}
+        made, planes, own = dict[str, int](), dict[str, int](), tuple[tuple[int, int], ...]()
+        if whole:
+            (port,), (region,) = segment.graph.outputs, segment.outputs
+            place = place_in(whole, region.box, self.config.word)
+            made, planes = {port.tensor: place.base}, {port.tensor: place.plane}
+            own = ((whole.base, act_words(whole.shape, self.config)),)
+        fixed = {ports[region]: place.base for region, place in there.items()} | made
         loaded = [name for region, name in ports.items() if region not in there]
         busy = self._busy() if loaded else ()
         # At either end in turn: so no gap that is too small for the next ones is left between them.
         from_end = frozenset(loaded) if n % 2 else frozenset[str]()
+        free = self._between([*own, *((each.base, act_words(each.shape, self.config)) for each in needed.values())])
         for mine in (busy, ()) if busy else ((),):
-            for ranges in self._ranges(segment.graph, loaded, fixed):
-                yield Way(Occupied(fixed, kept, reserved, mine, ranges, from_end), there, packed)
-        yield Way(Occupied(fixed, kept), there, packed)
-        yield Way(Occupied(fixed), there, packed)
-        if fixed:
-            yield Way(Occupied(), {}, packed)
+            for ranges in self._ranges(segment.graph, loaded, fixed, free):
+                beside = Occupied(fixed, kept, (*reserved, *own), mine, ranges, from_end, planes)
+                yield Way(beside, there, packed, whole)
+        yield Way(Occupied(fixed, kept, own, planes=planes), there, packed, whole)
+        yield Way(Occupied(fixed, stays, own, planes=planes), there, packed, whole)
+        if there:
+            fixed = {ports[region]: place.base for region, place in needed.items()} | made
+            yield Way(Occupied(fixed, stays, own, planes=planes), needed, packed, whole)
+
+    def _between(self, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """First and end of the words between those that are taken at either end of the memory."""
+        low, high = 0, self.config.act_words
+        for first, words in taken:
+            low, high = (max(low, first + words), high) if first == 0 else (low, min(high, first))
+        return low, high
 
     def _busy(self) -> tuple[tuple[int, int], ...]:
         """First words and numbers of words that the segment before touches."""
@@ -218,14 +285,16 @@ class _Placing:
         return tuple((first, end - first) for first, end in zip(edges[::2], edges[1::2], strict=True))
 
     def _ranges(
-        self, graph: Graph, loaded: Sequence[str], fixed: Mapping[str, int]
+        self, graph: Graph, loaded: Sequence[str], fixed: Mapping[str, int], free: tuple[int, int]
     ) -> Iterator[dict[str, tuple[int, int]]]:
-        """Words in which the loaded tensors are to lie, and in which those that are made."""
-        depth, end = self.config.act_depth, self.config.act_words
+        """Words in which the loaded tensors are to lie, and in which those that are made, out of those that are free:
+        the banks in halves first, then one of them alone."""
+        depth, (first, end) = self.config.act_depth, free
         made = [name for name in graph.tensors if name not in loaded and name not in fixed]
         half = self.config.act_banks // 2 * depth
-        low, high = (0, half), (half, end)
-        alone = ((0, depth), (depth, end)), ((end - depth, end), (0, end - depth))
-        for ours, others in ((low, high), (high, low), *alone):
-            yield dict.fromkeys(made, others) | dict.fromkeys(loaded, ours)
+        for edge, ways in ((half, (0, 1)), (depth, (0,)), (self.config.act_words - depth, (1,))):
+            if first < edge < end:
+                for way in ways:
+                    parts = (first, edge), (edge, end)
+                    yield dict.fromkeys(made, parts[1 - way]) | dict.fromkeys(loaded, parts[way])
         yield {}

@@ -44,8 +44,9 @@ class Segment:
     """Parts of operations that run as one program.
 
     `graph` is what runs; its inputs and outputs are, in order, the regions `inputs` and `outputs` of the model's
-    tensors. Before it runs `loads` come from external memory; other inputs are on chip from the segment before. All
-    outputs are stored. With `early` the loads come while the segment before runs.
+    tensors. Before it runs `loads` come from external memory; other inputs are on chip from the segments before.
+    Outputs are stored. With `early` the loads come while the segment before runs. The only output lies where it belongs
+    in the tensor `gathered`, which stays on chip as a whole for the segments that read it there (`gathering`).
     """
 
     graph: Graph
@@ -54,6 +55,7 @@ class Segment:
     outputs: tuple[Region, ...]
     loads: tuple[Region, ...]
     early: bool = False
+    gathered: Region | None = None
 
 
 @dataclass(frozen=True)

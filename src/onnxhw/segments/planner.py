@@ -8,6 +8,7 @@ counted as it is, and they are chosen again.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
@@ -27,6 +28,8 @@ takes 9 % more cycles with 8."""
 FEW = 48
 """Segments at most for which costs do not know banks: finer stripes move more, and leave less time in which
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
+SAME = 0.5
+"""Cycles below which costs are equal: the first, of fewest operations, is taken. Sums of parts differ by roundings."""
 ROUNDS = 200
 """Times that groups are chosen again at most; then the cheapest of those that were tried are taken."""
 
@@ -120,6 +123,27 @@ def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles)
     return "" if segments else "it cannot be cut so"
 
 
+class Left(Enum):
+    """What a group leaves on chip of its last result as a whole: nothing, what is stored besides, or what is there
+    alone."""
+
+    NOTHING = 0
+    STORED = 1
+    ALONE = 2
+
+
+def _costs(candidate: Candidate, left: Left) -> Iterator[tuple[Left, float]]:
+    """What a candidate may leave if the one before has left this, with its costs; nothing if it cannot be behind it."""
+    if left is Left.ALONE and not candidate.sole:
+        return
+    stored, unstored = candidate.cost, candidate.unstored
+    if left is not Left.NOTHING:
+        stored, unstored = candidate.behind, candidate.behind_unstored
+    yield Left.STORED if candidate.left else Left.NOTHING, stored
+    if candidate.left:
+        yield Left.ALONE, unstored
+
+
 class _Search:
     """Candidates of a graph on a configuration, of `longest` operations at most; `known`: those of groups that another
     order of the operations has behind the same one, too; `banks`: costs know of them."""
@@ -148,53 +172,56 @@ class _Search:
         those whose costs are known better."""
         ops = self.groups.graph.ops
         count = len(ops)
-        chosen: dict[tuple[int, bool], tuple[float, Candidate | None]]
-        chosen = {(count, whole): (0.0, None) for whole in (False, True)}
-        """From an operation on, if the one before has left its whole result on chip or not."""
+        chosen: dict[tuple[int, Left], tuple[float, Candidate | None, Left]]
+        chosen = {(count, left): (0.0, None, Left.NOTHING) for left in (Left.NOTHING, Left.STORED)}
+        """From an operation on, by what the one before has left: the least cost, the next candidate, and what that
+        leaves."""
         for first in reversed(range(count)):
-            able = [each for each in self.by_first.get(first, ()) if (each.end, False) in chosen]
-            ways = [each for each in able if each not in refused]
-            for whole in (False, True) if ways else ():
-                totals = [
-                    (known.behind if whole else known.cost) + chosen[each.end, each.whole][0]
-                    for each, known in ((each, exact.get(each, each)) for each in ways)
-                ]
-                least = min(totals)
-                chosen[first, whole] = least, ways[totals.index(least)]
-        if (0, False) not in chosen:
-            stuck = max(n for n in range(count) if (n, False) not in chosen)
+            able = [each for each in self.by_first.get(first, ()) if (each.end, Left.NOTHING) in chosen]
+            ways = [(each, exact.get(each, each)) for each in able if each not in refused]
+            for left in Left:
+                found = [
+                    (cost + chosen[each.end, leaves][0], each, leaves)
+                    for each, known in ways for leaves, cost in _costs(known, left) if (each.end, leaves) in chosen
+                ]  # fmt: skip
+                if found:
+                    least = min(total for total, _, _ in found) + SAME
+                    chosen[first, left] = next(one for one in found if one[0] < least)
+        if (0, Left.NOTHING) not in chosen:
+            stuck = max(n for n in range(count) if (n, Left.NOTHING) not in chosen)
             raise NoPartError(ops[stuck], [why for each, why in refused.items() if each.first == stuck])
         path: list[Candidate] = []
-        at = 0, False
-        while (found := chosen[at][1]) is not None:
-            path.append(found)
-            at = found.end, found.whole
-        return chosen[0, False][0], path
+        at = 0, Left.NOTHING
+        while (step := chosen[at][1]) is not None:
+            path.append(step)
+            at = step.end, chosen[at][2]
+        return chosen[0, Left.NOTHING][0], path
 
     def counted(self, candidate: Candidate, runs: int) -> Candidate:
         """A candidate with its costs if its segments run for so many cycles."""
         each = self.costs.of(candidate, runs)
-        return next(found for found, _ in each if found.by_stripe == candidate.by_stripe)
+        same = candidate.by_stripe, candidate.gathered
+        return next(found for found, _ in each if (found.by_stripe, found.gathered) == same)
 
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
-        """Everything at once if that fits; else of each number of blocks and of columns, in each order, the fewest
-        stripes of rows that fit, and the fewest with which transfers and runs can go on side by side. More than
-        64 blocks are tried only if no fewer fit."""
+        """Everything at once if that fits; else of each number of blocks and of columns, in each order, gathered or
+        not, the fewest stripes of rows that fit, and the fewest with which transfers and runs can go on side by side.
+        More than 64 blocks are tried only if no fewer fit."""
         for candidate, _ in self.costs.of(Candidate(first, end, UNCUT)):
             yield candidate
-        if self.groups.results(first, end) != [self.groups.graph.ops[end - 1].output]:
-            return
         fits = False
         for finer in self.groups.cuts(first, end):
             if fits and finer and finer[0][0] > CUTS[-1]:
                 break
-            found: dict[bool, bool] = {}
-            """By order, whether transfers and runs of what was found go on side by side."""
+            found: dict[tuple[bool, bool], bool] = {}
+            """By order, and whether it is gathered, whether transfers and runs of what was found go on side by side."""
             for cuts in finer:
                 for candidate, beside in self.costs.of(Candidate(first, end, cuts)):
-                    if beside > found.get(candidate.by_stripe, -1):
+                    way = candidate.by_stripe, candidate.gathered
+                    if beside > found.get(way, -1):
                         yield candidate
                         fits = True
-                        found[candidate.by_stripe] = beside
-                if found and all(found.values()):
+                        found[way] = beside
+                gathers = self.groups.may_gather(Candidate(first, end, cuts)) and not any(way[1] for way in found)
+                if found and all(found.values()) and not gathers:
                     break
