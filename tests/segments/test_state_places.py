@@ -15,6 +15,7 @@ from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.errors import InternalError
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space
+from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.program.external_tensors import external_span, external_tensor
@@ -89,7 +90,8 @@ def test_a_state_that_is_not_stored_as_a_whole_is_refused() -> None:
               and first <= move.external < first + count]  # fmt: skip
     for at in (stores[0], stores[-1]):
         elsewhere = replace(moves[at], external=SMALL.external.host_words // 2)  # type: ignore[union-attr]
-        broken = replace(program, code={**program.code, Unit.MOVE: [*moves[:at], elsewhere, *moves[at + 1 :]]})
+        code = {**program.code, Unit.MOVE: [*moves[:at], elsewhere, *moves[at + 1 :]]}
+        broken = replace(program, code=code, cycles=timeline(program.config, code).cycles)
         with pytest.raises(InternalError, match=r"E1214 .*is not stored"):
             check(broken)
 
