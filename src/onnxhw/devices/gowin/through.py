@@ -1,10 +1,9 @@
 """A lookup table before each register that none drives, so that nextpnr finds places for them.
 
 A register of a GW2A gets its data from the lookup table of its own slice, be it only passed through. nextpnr keeps a
-lookup table and the register that it drives together, and finds a place for such pairs before single lookup tables,
-which make way for them. A single register it puts where a slice is empty, and late, when none is near. It makes the
-passing table in the end anyway. With the tables in the netlist from the start, a design that takes three quarters of
-the sites is placed in a tenth of the time.
+lookup table and the register that it drives together, and finds places for such pairs before single lookup tables,
+which make way for them. A single register it can only put where a slice is empty, and makes the passing table after
+placement. So the tables are in the netlist from the start.
 """
 
 import hashlib
