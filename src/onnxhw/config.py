@@ -429,6 +429,27 @@ PRESETS: dict[str, HwConfig] = {
             requant_dsps=5,
             unaligned=1,
         ),
+        # All block RAMs of a GW2A-18, and about three quarters of its sites: KWS fits on chip.
+        HwConfig(
+            "tang-20k",
+            rows=4,
+            cols=4,
+            word=4,
+            lanes=1,
+            load_rows=1,
+            acc_bits=22,
+            act_banks=2,
+            act_depth=2048,
+            weight_depth=7232,
+            acc_depth=512,
+            param_depth=640,
+            tables=1,
+            load_ucode=1024,
+            array_ucode=1024,
+            vector_ucode=1024,
+            requant_dsps=5,
+            unaligned=2,
+        ),
         # The array of the 85F with room for all four MLPerf Tiny networks: for no device, to be simulated.
         dataclasses.replace(
             _FULL, name="virtual", act_depth=8192, weight_depth=2048, load_ucode=2048, array_ucode=4096,

@@ -24,7 +24,7 @@ REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "models"
 """The MLPerf Tiny networks, beside the checkout."""
 LARGE = {
     "ic_resnet8_int8_qdq": ("ulx3s-85f", "ulx3s-45f"),
-    "kws_dscnn_int8_qdq": ("ulx3s-85f", "ulx3s-25f"),
+    "kws_dscnn_int8_qdq": ("ulx3s-85f", "ulx3s-25f", "tang-20k"),
     "vww_mobilenetv1_025_96_int8_qdq": ("ulx3s-85f",),
     "ad_autoencoder_int8_qdq": ("ulx3s-85f-dense", "virtual"),
 }

@@ -38,6 +38,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 101_529),
         ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 26_774),
         ("kws_dscnn_int8_qdq", preset("ulx3s-25f"), 53_167),
+        ("kws_dscnn_int8_qdq", preset("tang-20k"), 224_884),
     ],
 )
 def test_reference_models(model: str, config: HwConfig, cycles: int, reference_models: Path) -> None:

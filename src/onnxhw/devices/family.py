@@ -151,6 +151,10 @@ class Family(Protocol):
         """Resources by the names of `check_fit`, of Yosys's numbers of cells."""
         ...
 
+    def netlist(self, text: str) -> str:
+        """The netlist (JSON) for place and route, of the one that Yosys has left."""
+        ...
+
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """Place and route; leaves `routed`, ``routed.json`` and ``report.json``. A missed clock is no failure."""
         ...

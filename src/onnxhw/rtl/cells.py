@@ -136,6 +136,12 @@ class Primitives(Protocol):
     ``link_description``, ``link_reply``, ``link_start`` (of the link). An empty role has no place.
     """
 
+    apart: bool
+    """Whether registers that hold the same stay apart, each near its users: where wires are short. Else synthesis makes
+    one of them: where sites are."""
+    region_table: str
+    """The ``ram_style`` of the table of input regions: "distributed" (lookup tables), or "block"."""
+
     def memory(self, ram: BlockRam) -> Module:
         """The body of a memory."""
         ...
@@ -165,6 +171,8 @@ class Primitives(Protocol):
 
 class Behavioural:
     """The cells as plain RTL: what they mean, and what simulation runs."""
+
+    apart, region_table = True, "distributed"
 
     def memory(self, ram: BlockRam) -> Module:
         """Block RAM or, for one that is `distributed`, lookup tables: as synthesis infers them."""

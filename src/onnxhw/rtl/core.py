@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, ResetInserter, Signal, Value
+from amaranth import Const, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig
 from ..isa.memory import Space, host_stride
 from ..isa.units import STREAMING, Unit, units_of
-from .cells import DuplicatedRegister
+from .cells import DuplicatedRegister, primitives_of
 from .control import ADDRESS_BITS, RunControl
 from .delay import delay
 from .external.controller import requester
@@ -111,14 +111,15 @@ class Core(wiring.Component):
         m.submodules.inputs = path = InputPath(config)
         m.d.comb += [self.input_busy.eq(path.busy), self.input_over.eq(path.complete)]
         m.d.sync += self.host_waiting.eq(act.blocked | path.full)
-        self._host(m, control, act, path, units, fetchers, moved)
+        self._host(m, control, act, path, units, fetchers, moved, apart=primitives_of(platform).apart)
         return m
 
     def _host(
         self, m: Module, control: RunControl, act: ActMemory, path: InputPath, units: dict[str, Any],
-        fetchers: dict[Unit, Fetcher], moved: Any,
+        fetchers: dict[Unit, Fetcher], moved: Any, *, apart: bool,
     ) -> None:  # fmt: skip
-        """Decode host accesses, and words that are `moved` from external memory: never both to one memory."""
+        """Decode host accesses, and words that are `moved` from external memory: never both to one memory. Registers of
+        the memories are one register where they need not lie `apart`."""
         # Cycle 1: the access, registered.
         space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
         strobe_1, write_1, read_1 = Signal(4), Signal(), Signal()
@@ -138,7 +139,8 @@ class Core(wiring.Component):
             address, data = Signal(bits, name=f"address_{name}"), Signal(32, name=f"data_{name}")
             write = Signal(name=f"write_{name}")
             m.d.sync += write.eq(write_1 & (space_1 == target) & ~address_1[bits:].any())
-            with m.If(space_1 == target):  # else they would be equal in all spaces, and one register for all
+            # Without the condition they are equal in all spaces, and one register for all.
+            with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             if moved is not None and target in MOVED:
                 with m.If(moved.valid & (moved.space == target)):
@@ -152,7 +154,7 @@ class Core(wiring.Component):
             """
             address, data, write = own(target)
             strobe = Signal(4, name=f"strobe_{target.name.lower()}")
-            with m.If(space_1 == target):
+            with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += strobe.eq(strobe_1)
             if moved is not None and target in MOVED:
                 with m.If(moved.valid & (moved.space == target)):

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.input_port import REGION_STRIDE, REGION_WORDS, REGIONS
+from .cells import primitives_of
 from .input_port import regions
 
 PLACES = ("first", "lead", "gap", "row_gap", "tail")
@@ -40,8 +41,8 @@ class InputRegions(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        # Lookup tables: the smallest devices have no block RAM left, and synthesis would merge a register into one.
-        style = {"ram_style": "distributed"}
+        # A block RAM takes the last register of `words` for its own.
+        style = {"ram_style": primitives_of(platform).region_table}
         m.submodules.table = table = memory.Memory(shape=32, depth=REGIONS * REGION_STRIDE, init=[], attrs=style)
         write, read = table.write_port(), table.read_port(domain="comb")
         m.d.comb += [write.addr.eq(self.w_addr), write.data.eq(self.w_data), write.en.eq(self.w_en)]

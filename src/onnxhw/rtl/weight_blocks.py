@@ -15,9 +15,9 @@ MOST_TAIL = 64
 
 
 def tail(config: HwConfig) -> int:
-    """Weight words behind those of the block RAMs that lie in lookup tables, if a word is a whole tile."""
+    """Weight words behind those of the block RAMs that lie in lookup tables."""
     full, rest = divmod(config.weight_depth, BLOCK_RAM_BYTES // WIDEST)
-    return rest if config.tile_words == 1 and full and rest <= MOST_TAIL else 0
+    return rest if full and rest <= MOST_TAIL else 0
 
 
 @dataclass(frozen=True)

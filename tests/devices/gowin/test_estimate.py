@@ -25,15 +25,18 @@ def test_products_of_a_fast_array_are_narrow_as_well():
     """One multiplier for two rows, and one more of each two for the activations."""
     fast = dataclasses.replace(MINI, inner_product="fast")
     assert multipliers(fast) == 2 * 4 + (2 * (4 + 1) + 2) // 2
-    assert estimate(fast).ebr == estimate(MINI).ebr == 39
+    assert estimate(fast).ebr == estimate(MINI).ebr == 40
 
 
-def test_mini_is_what_yosys_made_of_it():
+@pytest.mark.parametrize(
+    ("name", "lut", "ff", "dsp", "ebr"), [("mini", 10_160, 10_111, 17, 40), ("tang-20k", 9_253, 9_295, 13, 46)]
+)
+def test_presets_are_what_yosys_made_of_them(name, lut, ff, dsp, ebr):
     """Yosys 0.70 for a Tang Nano 20K, which takes minutes: ``stat.json`` of `synth`."""
-    guess = estimate(MINI)
-    assert (guess.dsp, guess.ebr) == (17, 39)
-    assert guess.lut == pytest.approx(10_858, rel=TOLERANCE)
-    assert guess.ff == pytest.approx(10_450, rel=TOLERANCE)
+    guess = estimate(PRESETS[name])
+    assert (guess.dsp, guess.ebr) == (dsp, ebr)
+    assert guess.lut == pytest.approx(lut, rel=TOLERANCE)
+    assert guess.ff == pytest.approx(ff, rel=TOLERANCE)
 
 
 @pytest.mark.synth

@@ -90,6 +90,10 @@ class Ecp5:
         """`report.counts`."""
         return report.counts(cells)
 
+    def netlist(self, text: str) -> str:
+        """As it is."""
+        return text
+
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """nextpnr-ecp5."""
         arguments = (

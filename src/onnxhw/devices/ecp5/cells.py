@@ -188,7 +188,10 @@ Ties = dict[str, TieCells]
 
 
 class Cells:
-    """`onnxhw.rtl.cells.Primitives` of an ECP5; a design without a configuration has no floor plan."""
+    """`onnxhw.rtl.cells.Primitives` of an ECP5; a design without a configuration has no floor plan. The table of
+    regions is of lookup tables, for the smallest devices have no block RAM left."""
+
+    apart, region_table = True, "distributed"
 
     def __init__(self, device: str, config: HwConfig | None) -> None:
         self.plan = floorplan.plan(die(device), config) if config else floorplan.FloorPlan()

@@ -9,7 +9,7 @@ from ...config import HwConfig
 from ...errors import UsageError
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import mapping, parts, pins, report, timing
+from . import mapping, parts, pins, report, through, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -91,12 +91,16 @@ class Gowin:
         return files
 
     def key(self, board: Board) -> dict[str, str]:
-        """How the clock is bounded: the tools alone say nothing of it."""
-        return {"bound": report.identity()}
+        """How the clock is bounded, for the tools alone say nothing of it, and what becomes of the netlist."""
+        return {"bound": report.identity(), "netlist": through.identity()}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""
         return report.counts(cells)
+
+    def netlist(self, text: str) -> str:
+        """With a lookup table before every register (`through`)."""
+        return through.pass_through(text)
 
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """nextpnr-himbaechel-gowin."""

@@ -13,7 +13,6 @@ from ...rtl.cells import BEHAVIOURAL, BidirectionalPads, BlockRam, DuplicatedReg
 from ...rtl.delay import delay
 from .. import block_ram
 from ..contents import ATTRIBUTE
-from ..copies import copies
 from ..tiled import tiled
 from .timing import MULTIPLIER
 
@@ -108,16 +107,14 @@ def dsp_multiplier(multiplier: Multiplier) -> Module:
     return m
 
 
-def flip_flop(d: Any, q: Any, *, init: int) -> Any:
-    """``q`` is ``d`` a cycle later, from `init` on: on this device the value of its set or reset is what a register
-    starts with."""
-    if init:
-        return Instance("DFFS", i_CLK=ClockSignal("sync"), i_SET=0, i_D=d, o_Q=q)
-    return Instance("DFFR", i_CLK=ClockSignal("sync"), i_RESET=0, i_D=d, o_Q=q)
-
-
 class Gw2aCells:
-    """`onnxhw.rtl.cells.Primitives` of a GW2A. There is no floor plan: cells go where the placer puts them."""
+    """`onnxhw.rtl.cells.Primitives` of a GW2A. There is no floor plan: cells go where the placer puts them.
+
+    Sites are what is short: a register takes one, its lookup table with it, unless that is what drives it; and so do
+    eight for every 16 words of four bits of LUT RAM.
+    """
+
+    apart, region_table = False, "block"
 
     def memory(self, ram: BlockRam) -> Module:
         """Block RAMs; what is `distributed` Yosys maps to lookup tables."""
@@ -135,8 +132,8 @@ class Gw2aCells:
         return dsp_multiplier(multiplier) if multiplier.style == "dsp" or narrow else BEHAVIOURAL.multiplier(multiplier)
 
     def duplicated(self, register: DuplicatedRegister) -> Module:
-        """A flip-flop per bit and copy."""
-        return copies(register, flip_flop)
+        """Copies that synthesis makes one register of."""
+        return BEHAVIOURAL.duplicated(register)
 
     def bidirectional(self, pads: BidirectionalPads) -> Module:
         """The platform's buffers with registers in fabric."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..path import CellNames
 from ..report import ClockResult, RouteReport, read_report
-from . import bound
+from . import bound, through
 
 SDF = "top.sdf"
 """Where nextpnr writes the delays of wires."""
@@ -58,6 +58,13 @@ def shared(found: RouteReport, utilization: Mapping[str, Any]) -> RouteReport:
     return replace(found, resources=found.resources | {"lut": (lut, luts), "dsp": (dsp, blocks)})
 
 
+def without_passed(found: RouteReport, routed: Mapping[str, Any]) -> RouteReport:
+    """The report without the lookup tables that only pass a register's data (`through`), which Yosys did not count."""
+    used, luts = found.resources["lut"]
+    passed = sum(through.count(module["cells"]) for module in routed["modules"].values())
+    return replace(found, resources=found.resources | {"lut": (used - passed, luts)})
+
+
 def identity() -> str:
     """What this file and `bound` are: a result that is kept has the clock that they have found."""
     return hashlib.sha256(b"".join(Path(str(name)).read_bytes() for name in (__file__, bound.__file__))).hexdigest()
@@ -66,7 +73,7 @@ def identity() -> str:
 def report(record: Mapping[str, Any], directory: Path) -> RouteReport:
     """What `RouteReport` keeps of the JSON that nextpnr writes, with the clock bounded by what that leaves out."""
     routed = json.loads((directory / "routed.json").read_text())
-    found = shared(read_report(record, KINDS, NAMES), record["utilization"])
+    found = without_passed(shared(read_report(record, KINDS, NAMES), record["utilization"]), routed)
     return bounded(found, bound.slowest(routed, (directory / SDF).read_text()))
 
 
