@@ -71,7 +71,7 @@ def test_without_the_ring_weights_begin_at_the_same_word() -> None:
 def test_without_prefetch_what_a_segment_reads_comes_when_those_before_have_ended(prefetch: bool) -> None:
     plan, _ = made(Techniques())
     placed = place_segments(GRAPH, plan, SMALL)
-    linker = _Linker(GRAPH, plan, SMALL, placed, no_residents(), TensorRooms(), Techniques(prefetch=prefetch))
+    linker = _Linker(GRAPH, plan, SMALL, placed, no_residents(), TensorRooms(), Techniques(prefetch=prefetch), ())
     linker.program()
     queues = (*linker.constants.jobs.values(), linker.tensors.loads)
     jobs = [job for queue in queues for job in queue if 0 < job.needed < len(linker.runs)]
