@@ -166,8 +166,8 @@ def run(subject: Subject, engine: str, inputs: Inputs, trace: bool, output: Outp
             different = _mismatch(part, references[number](tensors), result, shown)
             found.mismatch = different and place | different
             again = engine == "cxxrtl" and not part.states  # whose values of then are gone
-            if different and again and (waves := keep_waves(subject.folder, part, tensors, output)):
-                different["waveform"] = str(waves)
+            if found.mismatch and again and (waves := keep_waves(subject.folder, part, tensors, output)):
+                found.mismatch["waveform"] = str(waves)
 
     with InferenceSession(subject.on(engine), device=engine) as session:
         with output.stage(f"prepare {engine}"):
