@@ -74,7 +74,7 @@ def test_a_wrong_integer_of_the_hardware_is_found(name: str, monkeypatch: pytest
         last = graph.outputs[0].tensor
         return tensors | {last: np.where(tensors[last] > 0, tensors[last] - 1, tensors[last] + 1).astype(np.int8)}
 
-    monkeypatch.setattr(golden, "run", wrong)
+    monkeypatch.setattr("onnxhw.golden.stateful.run", wrong)
     (verdict,) = map(conformance.run, conformance.select(f"^test_{name}_quantized$"))
     assert (verdict.status, verdict.where) == ("failed", "hardware")
 
