@@ -20,7 +20,7 @@ BOUNDS = {(4, 9): "link", DEEP: "core", LATE: "core"}
 
 
 def test_inputs_and_outputs_overlap_runs() -> None:
-    """Cycles and results are as ever, and a batch takes about what is predicted, never less."""
+    """Cycles and results are as ever, and a batch takes what is predicted, never less, and not so much as for one more."""
     with UsbModel(usb_libraries(LINKED, clock_hz=CLOCK), clock_hz=CLOCK) as model:
         line = UsbLine(model)
         client = Client(SimulationTransport(line, USB_BAUD))
@@ -35,4 +35,5 @@ def test_inputs_and_outputs_overlap_runs() -> None:
             assert {(result.cycles, result.latency) for result in results} == {(one.cycles, latency(one))}
             found = throughput_of([one], Rates(USB_BAUD, CLOCK))
             assert found.bound == bound
-            assert COUNT * found.period < spent < COUNT * 1.15 * found.period
+            # Nothing goes on beside the first input's way and the last run.
+            assert COUNT * found.period < spent < (COUNT + 1) * found.period
