@@ -20,7 +20,7 @@ BOUNDS = {(4, 9): "link", DEEP: "core", LATE: "core"}
 
 
 def test_inputs_and_outputs_overlap_runs() -> None:
-    """Cycles and results are as ever, and a batch takes what is predicted, never less, and not so much as for one more."""
+    """Cycles and results are as ever, and a batch takes what is predicted, never less, and less than one more would."""
     with UsbModel(usb_libraries(LINKED, clock_hz=CLOCK), clock_hz=CLOCK) as model:
         line = UsbLine(model)
         client = Client(SimulationTransport(line, USB_BAUD))
