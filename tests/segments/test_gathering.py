@@ -18,7 +18,7 @@ from onnxhw.sched import Occupied, check
 from onnxhw.segments import PartCycles, Plan, Region, Segment, check_plan, differences, link, make_plan
 from onnxhw.segments.buffers import assign
 from onnxhw.segments.chaining import chained
-from onnxhw.segments.gathering import found_gathered, gathered_words, not_gathered, on_chip
+from onnxhw.segments.gathering import gathered_inputs, gathered_words, not_gathered, on_chip
 from onnxhw.segments.groups import UNCUT, Candidate, Cuts, Groups
 from onnxhw.segments.part_schedule import PartSchedules, ScheduledPart
 from onnxhw.segments.placing import place_segments
@@ -97,7 +97,7 @@ def test_what_nobody_finds_is_not_gathered() -> None:
     assert [segment.gathered for segment in gathered] == [whole, whole, None]
     assert whole in on_chip(gathered[:2])
     assert whole not in on_chip(gathered[:1])
-    assert found_gathered(gathered, 2) == {whole}
+    assert gathered_inputs(gathered, 2) == {whole}
     assert gathered_words(gathered[0], ROOMY) == 64
     stored = not_gathered(gathered, whole)
     assert stored[2].loads == (whole,)

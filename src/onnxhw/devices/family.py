@@ -4,7 +4,6 @@ The bitstream flow (`onnxhw.build.flow`) elaborates, runs tools and keeps result
 arguments and files, and reads what they leave. No family runs a tool itself.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from ..rtl.cells import Primitives
 
 FILL = 0.91
-"""Part of a device's LUT4 and flip-flops that a design may take by estimate: nextpnr makes up to 9 % more of them
-(docs/explore.md), and finds no places for `ulx3s-25f+sdram`, which is estimated at 92 % of its device."""
+"""Part of a device's LUT4 and flip-flops that a design may take by estimate: nextpnr makes up to 9 % more LUT4
+(21,501 of `ulx3s-25f`, estimated at 19,700), and finds no places for `ulx3s-25f+sdram`, estimated at 92 %."""
 
 NAME = "top"
 """The top module, and how the tools' files begin."""
@@ -185,14 +184,11 @@ def check_fit(counts: Mapping[str, int], board: Board, where: str = "") -> None:
 def require_estimated_room(guess: Estimate, board: Board, where: str, hint: str = "") -> None:
     """`DoesNotFitError` E5201 for a design that by estimate leaves place and route too little room (`FILL`), before
     anything is synthesized."""
-    have = board.resources
-    room = dataclasses.replace(have, lut4=int(FILL * have.lut4), ff=int(FILL * have.ff))
-    counts = guess.counts()
-    limits = {"LUT4": (room.lut4, have.lut4), "flip-flops": (room.ff, have.ff)}
+    have, counts = board.resources, guess.counts()
     over = [
         f"about {counts[kind]:,} {kind} of {total:,}, of which place and route needs {100 * (1 - FILL):.0f} % free"
-        for kind, (most, total) in limits.items()
-        if counts[kind] > most
+        for kind, total in (("LUT4", have.lut4), ("flip-flops", have.ff))
+        if counts[kind] > FILL * total
     ]
     if over:
         raise DoesNotFitError("E5201", f"takes {'; '.join(over)}", where=where, hint=hint)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from ..config import HwConfig
 from .estimate import depends
-from .gathering import found_gathered, gathered_words, not_gathered, on_chip
+from .gathering import gathered_inputs, gathered_words, not_gathered, on_chip
 from .plan import Segment, peak_words, ports_of, region_words
 
 
@@ -13,7 +13,7 @@ def chained(segments: Sequence[Segment], config: HwConfig) -> tuple[Segment, ...
     """The segments without loads of what is on chip from those before, and with early loads where there is room. What
     nobody would find is not gathered."""
     made = _chained(segments, config)
-    found = {region for n in range(len(made)) for region in found_gathered(made, n)}
+    found = {region for n in range(len(made)) for region in gathered_inputs(made, n)}
     for whole in dict.fromkeys(segment.gathered for segment in segments):
         if whole and whole not in found:
             segments = not_gathered(segments, whole)

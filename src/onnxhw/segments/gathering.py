@@ -39,7 +39,7 @@ def gathered_words(segment: Segment, config: HwConfig) -> int:
     return act_words(segment.gathered.box.shape, config) - region_words(segment.outputs, config)
 
 
-def found_gathered(segments: Sequence[Segment], n: int) -> set[Region]:
+def gathered_inputs(segments: Sequence[Segment], n: int) -> set[Region]:
     """What segment `n` reads, and finds on chip, that several segments have made."""
     made = {each.gathered for each in segments[:n]}
     return {region for region in segments[n].inputs if region in made and region not in segments[n].loads}

@@ -18,7 +18,7 @@ from ..ir.states import State, interface
 from ..program.layout import Place
 from ..sched import Occupied, check_reaching_definitions
 from .estimate import kind
-from .gathering import found_gathered, not_gathered, on_chip, place_in
+from .gathering import gathered_inputs, not_gathered, on_chip, place_in
 from .hazards import USERS, SegmentUse
 from .part_entries import part_entries, witnesses
 from .part_schedule import LIKE, PartSchedules, ScheduledPart, code_key
@@ -79,7 +79,7 @@ def place_segments(
             return placed
         except (DoesNotFitError, UnsupportedError):
             segments = plan.segments
-            wholes = {*found_gathered(segments, len(placed)), segments[len(placed)].gathered} - {None}
+            wholes = {*gathered_inputs(segments, len(placed)), segments[len(placed)].gathered} - {None}
             if not wholes:
                 raise
             for whole in wholes:
