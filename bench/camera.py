@@ -22,10 +22,10 @@ import onnxruntime
 from onnxhw import golden
 from onnxhw.build.memory_contents import images
 from onnxhw.compiler import compile
-from onnxhw.config import preset
 from onnxhw.engines.cxxrtl.camera_model import PAUSE, CameraModel, camera_libraries, frame_levels, memories_of
 from onnxhw.isa.ov7670 import PCLK_DIVISION, SCCB_HZ
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program.camera import answer_of, frame_of, image_of, input_of, line_of, settings_of
 from onnxhw.program.input_regions import input_stream
 from onnxhw.rtl.sensors.device import xclk_half

@@ -24,7 +24,7 @@ import numpy as np
 from heuristics import Net
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
@@ -35,6 +35,7 @@ from onnxhw.errors import LinkError
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.host_words import memories
 from onnxhw.segments import PartCycles, link, make_plan

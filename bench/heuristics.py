@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from onnxhw.bench.measure import model as benchmark
-from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Add, AveragePool, Concat, Conv, Graph, Mul, Op, Port, Tensor
 from onnxhw.ir.windows import window_size
 from onnxhw.passes.variants import variants
+from onnxhw.presets import preset
 from onnxhw.sched import fastest
 from onnxhw.sched.heuristics import ALL, NAMES
 

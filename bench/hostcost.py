@@ -18,7 +18,6 @@ import numpy as np
 
 from onnxhw import compiler
 from onnxhw.bench.topologies import TOPOLOGIES
-from onnxhw.config import preset
 from onnxhw.driver.artifact import samples, stacked
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
@@ -28,6 +27,7 @@ from onnxhw.golden import host
 from onnxhw.isa.input_port import stream_words
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import ENDED, Control, Space
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.input_regions import input_regions
 

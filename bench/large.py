@@ -32,7 +32,7 @@ import numpy as np
 from heuristics import Net
 
 from onnxhw import golden, segments
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.ir.graph import Array8, Graph
@@ -40,6 +40,7 @@ from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 from onnxhw.program.traffic import load_bytes

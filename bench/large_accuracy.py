@@ -26,9 +26,9 @@ import onnx
 from against_ort import Layer, compare_layers, session
 
 from onnxhw import golden, segments
-from onnxhw.config import preset
 from onnxhw.emu.emulator import Emulator
 from onnxhw.partition import load
+from onnxhw.presets import preset
 
 CLASSIFIERS = ("mobilenetv1", "mobilenetv2", "mobilenetv3", "efficientnet-lite0", "squeezenet", "resnet18", "resnet50")
 """Of `networks.FULL`."""

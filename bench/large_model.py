@@ -212,7 +212,6 @@ def measure(path: Path) -> dict[str, float]:
     gc.disable()  # as the command does
     with stage("import", seconds):
         from onnxhw.compiler.capacity import fit
-        from onnxhw.config import preset
         from onnxhw.convert.conversion import convert
         from onnxhw.convert.static_model import StaticModel
         from onnxhw.onnxfile.limits import DEFAULT
@@ -222,6 +221,7 @@ def measure(path: Path) -> dict[str, float]:
         from onnxhw.onnxmodel.specification import diagnose
         from onnxhw.onnxmodel.unroll import unroll
         from onnxhw.partition.pipeline import parts_of
+        from onnxhw.presets import preset
         from onnxhw.worker import worker_scope
     with stage("read", seconds):
         reading = read(path, DEFAULT, separate_large=True)

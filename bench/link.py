@@ -15,13 +15,14 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from faults import PinnedLine
 
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.isa.link import Info
 from onnxhw.isa.memory import Space
+from onnxhw.presets import preset
 
 RATES = (1_000_000, 3_000_000)
 CLOCK_HZ = 100_000_000

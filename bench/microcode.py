@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
 from onnxhw.driver.framing import crc32c
@@ -29,6 +28,7 @@ from onnxhw.isa import Unit
 from onnxhw.isa.link import COMMIT_WORDS, Command, load_record
 from onnxhw.isa.memory import Control, Space
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.host_words import memories
 

@@ -29,7 +29,7 @@ from faults import NETWORK, PinnedLine
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile_graph
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore, Words
@@ -39,6 +39,7 @@ from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timing import timeline
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.input_regions import latency
 from onnxhw.program.throughput import throughput_of

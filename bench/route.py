@@ -25,9 +25,9 @@ from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import line_speed, top
 from onnxhw.cluster import TaskPool, pool
-from onnxhw.config import preset
 from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError
+from onnxhw.presets import preset
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")

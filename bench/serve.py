@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.device import Device
 from onnxhw.golden.host import prepare
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
+from onnxhw.presets import preset
 
 DIGITS = Path(__file__).resolve().parent.parent / "examples" / "digits.onnx"
 

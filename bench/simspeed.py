@@ -17,13 +17,14 @@ import time
 
 import numpy as np
 
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.engines.run_setup import program_writes
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.memory import Control, Space
 from onnxhw.isa.timing import timeline
+from onnxhw.presets import PRESETS
 from onnxhw.program import DeviceProgram, to_host
 
 

@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.device import Device
 from onnxhw.errors import OnnxhwError
 from onnxhw.golden import host
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.report.profile import profile
 
 HERE = Path(__file__).resolve().parent

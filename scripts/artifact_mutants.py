@@ -106,8 +106,8 @@ def bases() -> Base:
     from onnxhw.build.manifest import Manifest
     from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile
-    from onnxhw.config import preset
     from onnxhw.errors import OnnxhwError
+    from onnxhw.presets import preset
 
     graph, config = network(), preset("mini")
     steps = ({"op": "QuantizeLinear", "name": "q", "scale": 0.05, "zero_point": 3, "dtype": "int8"},)

@@ -32,10 +32,11 @@ from programs import random_program  # noqa: E402
 
 from onnxhw.build import tools  # noqa: E402
 from onnxhw.compiler import compile  # noqa: E402
-from onnxhw.config import PRESETS, HwConfig  # noqa: E402
+from onnxhw.config import HwConfig  # noqa: E402
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library  # noqa: E402
 from onnxhw.isa.instructions import UNITS  # noqa: E402
 from onnxhw.isa.memory import Control, Space  # noqa: E402
+from onnxhw.presets import PRESETS  # noqa: E402
 from onnxhw.program import DeviceProgram, to_host  # noqa: E402
 from onnxhw.program.host_words import memories  # noqa: E402
 from onnxhw.rtl.core import Core  # noqa: E402

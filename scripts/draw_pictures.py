@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 
 from onnxhw.compiler import compile
-from onnxhw.config import preset
+from onnxhw.presets import preset
 from onnxhw.program.model import DeviceProgram
 from onnxhw.report import svg
 from onnxhw.report.profile import Profile, profile

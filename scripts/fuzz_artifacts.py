@@ -28,12 +28,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from artifact_mutants import KINDS, Base, bases, mutant
 
-from onnxhw.config import preset
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.core_model import CoreModel, core_library
 from onnxhw.engines.cxxrtl.engine import execute, load
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.isa.memory import Space, host_stride
+from onnxhw.presets import preset
 from onnxhw.program.layout import to_host
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.parts import Program

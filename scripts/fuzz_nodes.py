@@ -27,11 +27,11 @@ from fuzz_models import Outcome
 from node_mutants import NodeMutator, seeds
 
 from onnxhw import compiler, emu, golden, partition
-from onnxhw.config import preset
 from onnxhw.errors import InternalError, OnnxhwError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.hostops.operators import control
 from onnxhw.ir.parts import HardwarePart, HostPart, ValueInfo
+from onnxhw.presets import preset
 from onnxhw.program.model import DeviceProgram
 from onnxhw.runtime.inputs import matches
 from onnxhw.worker import worker_scope

@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
 from heuristics import Net
 
 from onnxhw import golden
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.errors import DoesNotFitError, InternalError, UnsupportedError
 from onnxhw.ir.graph import Copy, Graph, MaxPool, Piece
+from onnxhw.presets import preset
 from onnxhw.sched import check
 from onnxhw.segments import PartCycles, Plan, link, make_plan, part_name
 

@@ -5,13 +5,14 @@ import inspect
 from enum import IntEnum
 from types import ModuleType
 
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.isa import external_instructions, input_port, instructions, memory, move_timing, timing
 from onnxhw.isa.external_instructions import COUNT_BITS, Move
 from onnxhw.isa.fields import WORD_BITS, FieldSpec
 from onnxhw.isa.instructions import UNITS, Ordered, VectorOp
 from onnxhw.isa.memory import Control, Space, host_stride, word_bytes
 from onnxhw.isa.units import Unit
+from onnxhw.presets import PRESETS
 
 
 def attribute_docs(source: ModuleType | type) -> dict[str, str]:

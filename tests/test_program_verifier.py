@@ -15,7 +15,6 @@ from onnxhw import InferenceSession, program_verifier
 from onnxhw.cli.common.selftest_network import network
 from onnxhw.compiler import compile_graph as compiled
 from onnxhw.compiler import place_and_schedule
-from onnxhw.config import preset
 from onnxhw.driver import artifact
 from onnxhw.emu import run
 from onnxhw.errors import InternalError, OnnxhwError, UsageError
@@ -28,6 +27,7 @@ from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
+from onnxhw.presets import preset
 from onnxhw.program import container
 from onnxhw.program.layout import Place
 from onnxhw.program.model import DeviceProgram, Layer, TensorPart

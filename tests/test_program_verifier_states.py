@@ -9,9 +9,9 @@ from small_networks import SMALL
 from streaming_networks import cell, two
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.errors import UsageError
 from onnxhw.ir.states import State
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram, Program, container
 from onnxhw.program_verifier import verify_program
 from onnxhw.segments import PartCycles, link, make_plan

@@ -34,7 +34,8 @@ from nngen_cycles import nngen
 from onnxhw import engines
 from onnxhw.bench.measure import measure, model
 from onnxhw.build.cache import Cache, key_of
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
+from onnxhw.presets import preset
 
 SCALE_SIM_SCRIPT = Path(__file__).with_name("scale_sim_run.py")
 NNGEN_POINTS = ((1, 1, 32), (2, 2, 32), (4, 4, 128))

@@ -12,8 +12,8 @@ from .board_memory import KEYS as EXTERNAL
 from .board_memory import require_memory
 from .board_pins import KEYS as PINS
 from .board_pins import require_pins
-from .config import PRESETS
 from .errors import short
+from .presets import PRESETS
 
 Tables = Mapping[str, Mapping[str, Any]]
 """A board file: its tables by name, the top level as the table ""."""

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from onnxhw.board import find
-from onnxhw.config import PRESETS
 from onnxhw.devices.ecp5 import estimate
 from onnxhw.explore.clock import CLOCK
+from onnxhw.presets import PRESETS
 
 
 @pytest.mark.parametrize(("kind", "terms"), [("lut", estimate.LUT_TERMS), ("ff", estimate.FF_TERMS)])

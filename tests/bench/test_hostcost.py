@@ -3,7 +3,7 @@
 import hostcost
 
 from onnxhw.compiler import compile
-from onnxhw.config import preset
+from onnxhw.presets import preset
 from onnxhw.program.traffic import traffic_of
 
 

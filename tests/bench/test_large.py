@@ -4,8 +4,8 @@ import large
 import networks
 import pytest
 
-from onnxhw.config import preset
 from onnxhw.ir.verify import verify
+from onnxhw.presets import preset
 from onnxhw.segments import Techniques
 
 MACS = {"ad": 264_192, "resnet8": 75_777_280}

@@ -2,10 +2,10 @@
 
 from simspeed import busy_program
 
-from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.engines.run_setup import program_writes
 from onnxhw.isa.memory import Space
+from onnxhw.presets import PRESETS
 
 
 def test_the_busy_program_has_an_image_and_keeps_the_array_busy():

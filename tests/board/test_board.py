@@ -8,9 +8,9 @@ import pytest
 from onnxhw import board
 from onnxhw.cli import main
 from onnxhw.compiler.cost import line_rate
-from onnxhw.config import PRESETS, preset
 from onnxhw.errors import ToolError, UsageError
 from onnxhw.isa.link import USB_BAUD
+from onnxhw.presets import PRESETS, preset
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits.onnx"
 

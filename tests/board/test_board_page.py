@@ -10,8 +10,8 @@ from onnxhw import board
 from onnxhw.cli import main
 from onnxhw.cli.common.pipeline import target
 from onnxhw.compiler import compile
-from onnxhw.config import PRESETS, preset
 from onnxhw.devices import family_of
+from onnxhw.presets import PRESETS, preset
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits.onnx"
 

@@ -12,9 +12,9 @@ from onnxhw.build.device import platform_of, require
 from onnxhw.build.flow import FlowOptions, elaborate
 from onnxhw.cli import main
 from onnxhw.cli.common.synthesis import line_speed, top
-from onnxhw.config import preset
 from onnxhw.devices.ecp5.pins import package_pins
 from onnxhw.errors import UsageError
+from onnxhw.presets import preset
 
 from .test_board_tables import PINS
 

@@ -10,7 +10,7 @@ from onnxhw.build import duration, flow
 from onnxhw.build.cache import Cache
 from onnxhw.cli.common.output import Output
 from onnxhw.cli.common.progress import FlowProgress
-from onnxhw.config import PRESETS
+from onnxhw.presets import PRESETS
 
 ROUTED = Path(__file__).parents[2] / "bench" / "routed"
 

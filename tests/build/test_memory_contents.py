@@ -6,9 +6,9 @@ from small_networks import NETWORKS, SMALL
 
 from onnxhw.build.memory_contents import images, require_block_rams
 from onnxhw.compiler import compile_graph
-from onnxhw.config import PRESETS
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import Array, Load, Vector
+from onnxhw.presets import PRESETS
 from onnxhw.program.model import DeviceProgram
 
 NAMES = [

@@ -107,7 +107,7 @@ def test_the_page_alone_makes_a_board(here, capsys):
     from onnxhw.build.device import platform_of, require
     from onnxhw.build.flow import FlowOptions, elaborate
     from onnxhw.cli.common.synthesis import line_speed, top
-    from onnxhw.config import preset
+    from onnxhw.presets import preset
 
     text = PAGE.read_text(encoding="utf-8")
     (command,) = re.findall(r"^    onnxhw (boards new my-board .*)$", text, re.M)

@@ -13,7 +13,7 @@ from onnxhw import compiler
 from onnxhw.cli import main
 from onnxhw.compiler import compile
 from onnxhw.compiler.cost import board_rates
-from onnxhw.config import PRESETS, preset
+from onnxhw.presets import PRESETS, preset
 from onnxhw.program import container
 
 from .printed import run_json

@@ -7,7 +7,7 @@ import pytest
 
 from onnxhw.board import boards
 from onnxhw.cli import main
-from onnxhw.config import PRESETS, SIMULATED
+from onnxhw.presets import PRESETS, SIMULATED
 
 
 def run_json(capsys: pytest.CaptureFixture[str], *arguments: object, status: int = 0) -> dict[str, object]:

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from onnxhw.cli import main
-from onnxhw.config import PRESETS, HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.explore.front import dominates
+from onnxhw.presets import PRESETS, preset
 
 pytest.importorskip("optuna")
 

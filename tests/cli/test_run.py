@@ -183,7 +183,7 @@ def test_a_directory_of_a_camera(folder, run, tmp_path, capsys):
 def test_one_array_does_not_hold_two_outputs(tmp_path):
     from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile
-    from onnxhw.config import preset
+    from onnxhw.presets import preset
 
     program = compile(network(), preset("mini"))
     with pytest.raises(UsageError, match=r"E2560 .*2 outputs: concat, dense"):
@@ -205,11 +205,11 @@ def test_synth_puts_the_build_id_into_the_description(monkeypatch):
     from onnxhw.build import flow
     from onnxhw.build.bitstream import Bitstream
     from onnxhw.cli.common.synthesis import finished
-    from onnxhw.config import preset
     from onnxhw.devices.family import BlockRamLocation
     from onnxhw.devices.report import RouteReport
     from onnxhw.driver.artifact import build_id
     from onnxhw.isa.link import Info
+    from onnxhw.presets import preset
 
     baked = []
     monkeypatch.setattr(flow, "with_memories", lambda built, images, progress: baked.append(images) or built)

@@ -75,9 +75,9 @@ def test_no_device(capsys):
 def test_the_network_uses_every_operation():
     from onnxhw.cli.common.selftest_network import network
     from onnxhw.compiler import compile_graph
-    from onnxhw.config import preset
     from onnxhw.ir.verify import verify
     from onnxhw.isa.instructions import VectorOp
+    from onnxhw.presets import preset
 
     graph = network()
     verify(graph)

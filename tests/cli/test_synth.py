@@ -18,13 +18,13 @@ from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.cache import Cache, family_sources
 from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
-from onnxhw.config import preset
 from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.json_records import wrong_manifest
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError
 from onnxhw.isa.flash import byte_cycles
 from onnxhw.preprocess import Preprocess
+from onnxhw.presets import preset
 from onnxhw.program.camera import settings_of
 from onnxhw.program.container import load
 from onnxhw.rtl.sensors.top import CameraTop

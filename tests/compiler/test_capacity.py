@@ -5,10 +5,10 @@ import pytest
 
 from onnxhw.compiler import capacity, compile_graph
 from onnxhw.compiler.capacity import Fit, fit
-from onnxhw.config import PRESETS
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.input_port import PASSAGE
 from onnxhw.partition import read
+from onnxhw.presets import PRESETS
 from onnxhw.program.input_regions import latency
 from onnxhw.program.traffic import Traffic, traffic_of
 

@@ -12,7 +12,7 @@ from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import compile, place_and_schedule
 from onnxhw.compiler.cost import Cost, golden_ms, of_program, slower, waiting
-from onnxhw.config import preset
+from onnxhw.presets import preset
 from onnxhw.program.container import dumps
 from onnxhw.program.traffic import Rates
 

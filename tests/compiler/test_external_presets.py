@@ -1,7 +1,7 @@
 """Which presets with external memory are proposed for what is larger than the chip."""
 
 from onnxhw.compiler.external_presets import external_presets
-from onnxhw.config import preset
+from onnxhw.presets import preset
 
 
 def test_boards_that_offer_the_configuration_are_told_and_else_all() -> None:

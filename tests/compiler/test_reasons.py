@@ -7,9 +7,9 @@ import pytest
 
 from onnxhw.compiler import place_and_schedule
 from onnxhw.compiler.reasons import causes
-from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.sched.lower import lower
 
 TINY = 2.0**-20 / 37

@@ -11,11 +11,12 @@ from small_networks import NETWORKS, SMALL
 from onnxhw import InferenceSession, golden
 from onnxhw.compiler import compile, compile_graph, place_and_schedule
 from onnxhw.compiler.segmented import SegmentedGraphs
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Graph
 from onnxhw.ir.parts import GoldenPart
+from onnxhw.presets import preset
 from onnxhw.program.container import dumps
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.parts import Program

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import place, place_and_schedule
-from onnxhw.config import PRESETS, HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Op
 from onnxhw.ir.parts import GoldenPart
@@ -25,6 +25,7 @@ from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.partition import PartitionedModel
 from onnxhw.partition.pipeline import converted
 from onnxhw.partition.stages import GOLDEN, HARDWARE, HOST, KINDS, Constraints, stages
+from onnxhw.presets import PRESETS, preset
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

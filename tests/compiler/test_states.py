@@ -11,9 +11,9 @@ from streaming_models import OLD, SCALE, STATE, stream, temporal
 import onnxhw
 from onnxhw.compiler import compile
 from onnxhw.compiler.states import StatePair, states_of
-from onnxhw.config import preset
 from onnxhw.errors import UsageError
 from onnxhw.partition import read
+from onnxhw.presets import preset
 from onnxhw.program.model import DeviceProgram
 
 MINI = preset("mini+sdram")

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 import pytest
 
 from onnxhw.board import boards, families
-from onnxhw.config import PRESETS
 from onnxhw.devices import family_of, find_family
 from onnxhw.devices.ecp5.floorplan import LINK, memory_sites, plan
 from onnxhw.devices.family import check_fit
 from onnxhw.errors import UsageError
 from onnxhw.garbage import collection_paused
 from onnxhw.isa.timing import MEMORY, MULTIPLY
+from onnxhw.presets import PRESETS
 from onnxhw.rtl.cells import BEHAVIOURAL, primitives_of
 
 

@@ -5,13 +5,13 @@ from pty_board import PtyBoard, count_idle_time
 
 from onnxhw.cli.common.selftest_network import network
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import Info
+from onnxhw.presets import preset
 
 from ..serve.conftest import boards_folder  # noqa: F401, a fixture
 

@@ -10,7 +10,6 @@ import pytest
 
 import onnxhw
 from onnxhw import golden
-from onnxhw.config import PRESETS, preset
 from onnxhw.driver import connection, discover, transport
 from onnxhw.driver.artifact import build_id, read
 from onnxhw.driver.device import Device
@@ -30,6 +29,7 @@ from onnxhw.errors import LinkError, UsageError
 from onnxhw.golden import host
 from onnxhw.isa.link import SLOWER
 from onnxhw.isa.memory import Control, Space
+from onnxhw.presets import PRESETS, preset
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

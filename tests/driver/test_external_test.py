@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.driver import external_test
 from onnxhw.driver.device import Device
 from onnxhw.driver.emulated_core import EmulatedCore
@@ -13,6 +13,7 @@ from onnxhw.driver.selftest import findings
 from onnxhw.errors import LinkError, UsageError
 from onnxhw.external import ULX3S, ExternalMemory
 from onnxhw.isa.memory import Space
+from onnxhw.presets import preset
 
 SIZE = ULX3S.host_words
 

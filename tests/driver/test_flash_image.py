@@ -5,13 +5,13 @@ from linked_program import LINKED, program
 from small_networks import NETWORKS
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import PRESETS
 from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.framing import FrameReader
 from onnxhw.driver.load_requests import image_writes, load_requests, program_writes
 from onnxhw.isa.flash import HEADER, HEADER_BYTES, MAGIC
 from onnxhw.isa.link import Command
 from onnxhw.isa.memory import Space
+from onnxhw.presets import PRESETS
 
 
 def commands(image: bytes) -> list[tuple[int, int, int]]:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onnxhw.config import preset
 from onnxhw.driver.framing import Frame, FrameReader, cobs_decode, cobs_encode, crc32c
 from onnxhw.errors import LinkError
 from onnxhw.isa.link import HEAD_WORDS, Header, Info
+from onnxhw.presets import preset
 
 
 @pytest.mark.parametrize(

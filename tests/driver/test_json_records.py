@@ -10,10 +10,10 @@ import pytest
 from onnxhw.build.manifest import Manifest
 from onnxhw.cli.common.placement_options import PlacementOptions
 from onnxhw.compiler.cost import Prefer
-from onnxhw.config import preset
 from onnxhw.driver.artifact import check_manifest, manifest
 from onnxhw.driver.json_records import MANIFEST, wrong_manifest, wrong_simulations
 from onnxhw.errors import UsageError
+from onnxhw.presets import preset
 from onnxhw.program.traffic import Rates
 
 FULL = Manifest(

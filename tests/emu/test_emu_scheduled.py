@@ -7,10 +7,11 @@ import pytest
 from legal_orders import random_order
 
 from onnxhw import golden
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.ir.graph import Add, Conv, Graph, MaxPool, Port, Tensor
 from onnxhw.partition import load
+from onnxhw.presets import PRESETS
 from onnxhw.sched import schedule
 
 IC = Path(__file__).parents[3] / "shared" / "models" / "ic_resnet8_int8_qdq.onnx"

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from legal_orders import random_order
 
-from onnxhw.config import preset
 from onnxhw.emu import Emulator, Machine, run
 from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa import Array, Load
 from onnxhw.isa.instructions import follows
 from onnxhw.isa.timing import timeline, vector_issue_interval
+from onnxhw.presets import preset
 
 
 def test_the_program_means_what_it_says(case) -> None:

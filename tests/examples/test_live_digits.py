@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from live_digits import Live, ink, panel
 
-from onnxhw.config import preset
 from onnxhw.driver.device import Device
+from onnxhw.presets import preset
 
 EXAMPLES = Path(live_digits.__file__).parent
 DEVICES = ["emu:mini", pytest.param("sim:mini", marks=[pytest.mark.rtl, pytest.mark.slow])]

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from onnxhw.cluster import SerialPool, pool
-from onnxhw.config import PRESETS
 from onnxhw.errors import UsageError
 from onnxhw.explore.campaign import Campaign, reference
+from onnxhw.presets import PRESETS
 
 pytest.importorskip("optuna")
 OBJECTIVES = "latency", "lut", "ebr"

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from onnxhw.config import PRESETS
 from onnxhw.explore import point as module
 from onnxhw.explore.point import OBJECTIVES, DesignPoint, evaluate
+from onnxhw.presets import PRESETS
 
 
 def test_a_point_fits_and_has_the_cycles_of_its_own_configuration(task):

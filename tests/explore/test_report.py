@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from onnxhw.config import PRESETS
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.report import HEIGHT, WIDTH, page, scatter, ticks
+from onnxhw.presets import PRESETS
 
 POINTS = [DesignPoint(PRESETS["mini"], (cycles,), (1,), lut=lut, ff=1, dsp=2, ebr=3, mhz=100.0)
           for cycles, lut in ((500, 9000), (4000, 7000), (90_000, 100))]  # fmt: skip

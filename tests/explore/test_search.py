@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from onnxhw.config import PRESETS
 from onnxhw.errors import UsageError
 from onnxhw.explore import search as module
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.search import Search, best, text_of
+from onnxhw.presets import PRESETS
 
 pytest.importorskip("optuna")
 OBJECTIVES = "cycles", "lut"

@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 
 from onnxhw.board import find
-from onnxhw.config import PRESETS
 from onnxhw.devices import family_of
 from onnxhw.explore.sizing import fitted
 from onnxhw.explore.workload import MemoryNeeds
+from onnxhw.presets import PRESETS
 
 ESTIMATE = family_of(find("ulx3s-25f")).estimate
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxhw.board import find
-from onnxhw.config import PRESETS
 from onnxhw.explore.space import PARAMETERS, SearchSpace, restated
+from onnxhw.presets import PRESETS
 
 CHOICES = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in PARAMETERS.items()})
 

@@ -4,12 +4,12 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.cluster import SerialPool
-from onnxhw.config import PRESETS
 from onnxhw.explore import campaign as module
 from onnxhw.explore.campaign import BuildPlan, Campaign
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.stages import best_seed, spread, synthesized
 from onnxhw.explore.study import StudyFile
+from onnxhw.presets import PRESETS
 
 
 @pytest.mark.parametrize(

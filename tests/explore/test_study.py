@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from onnxhw.config import PRESETS
 from onnxhw.errors import UsageError
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.search import text_of
 from onnxhw.explore.space import PARAMETERS
 from onnxhw.explore.study import StudyFile
+from onnxhw.presets import PRESETS
 
 VALUES = {name: values[0] for name, values in PARAMETERS.items()}
 POINT = DesignPoint(PRESETS["mini"], (123,), (456,), 1, 2, 3, 4, 100.0)

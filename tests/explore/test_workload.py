@@ -6,9 +6,9 @@ import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import compiler
-from onnxhw.config import PRESETS
 from onnxhw.errors import UnsupportedError
 from onnxhw.explore.workload import LEAST, MemoryNeeds, Workload, measure
+from onnxhw.presets import PRESETS
 
 
 @pytest.mark.parametrize("name", ["mini", "ulx3s-25f"])

@@ -12,9 +12,10 @@ import gate_models
 from amaranth.back import rtlil
 from netlist import Target
 
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.devices import find_family
 from onnxhw.garbage import collection_paused
+from onnxhw.presets import PRESETS
 from onnxhw.rtl.top import LinkedCore
 
 AMARANTH: str = amaranth.__version__

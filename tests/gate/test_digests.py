@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import record_digests
 
-from onnxhw.config import PRESETS
+from onnxhw.presets import PRESETS
 
 RECORD = "python scripts/record_digests.py records it, if it is meant"
 LEAST = 60
@@ -89,7 +89,7 @@ def test_digests_do_not_depend_on_hashes_or_threads(seed: int) -> None:
     pairs = {"residual": "ulx3s-85f", "drawn_1": "mini"}
     code = f"""if True:
         import json, gate_images, gate_models
-        from onnxhw.config import PRESETS
+        from onnxhw.presets import PRESETS
         lines = {{f"{{name}} {{preset}}": gate_images.compiled(gate_models.MODELS[name](), PRESETS[preset])
                  for name, preset in {pairs}.items()}}
         print(json.dumps(lines))"""

@@ -5,7 +5,6 @@ from dataclasses import fields, replace
 
 import pytest
 
-from onnxhw.config import preset
 from onnxhw.isa.external_instructions import (
     COUNT_BITS,
     EXTERNAL,
@@ -24,6 +23,7 @@ from onnxhw.isa.external_instructions import (
 from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector, wait_reads
 from onnxhw.isa.microcode import length, pack
 from onnxhw.isa.units import Unit, units_of
+from onnxhw.presets import preset
 
 PLAIN, EXTENDED = preset("mini"), preset("mini+sdram")
 

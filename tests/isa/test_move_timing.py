@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.isa.external import MemoryRequest, SdramCommand, SdramTiming
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space
 from onnxhw.isa.move_timing import BEGIN, OFFER, RUN_BEGINS, STORED, TO_BUFFER, WRITTEN, MoveTiming, columns_per_word
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
+from onnxhw.presets import preset
 
 MINI = preset("mini+sdram")
 assert MINI.external is not None

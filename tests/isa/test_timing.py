@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Depthwise, Load, Vector
 from onnxhw.isa.instructions import SETTINGS, follows
@@ -22,6 +22,7 @@ from onnxhw.isa.timing import (
     vector_issue_interval,
     vector_latency,
 )
+from onnxhw.presets import PRESETS
 
 
 def test_an_empty_program_ends() -> None:

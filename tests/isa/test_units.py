@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from onnxhw.config import PRESETS, preset
 from onnxhw.isa import UNITS, Ordered, Unit, Vector
 from onnxhw.isa.external_instructions import EXTERNAL
 from onnxhw.isa.instructions import SETTINGS, follows
 from onnxhw.isa.memory import Control
 from onnxhw.isa.units import STREAMING, ucode_words, units_of
+from onnxhw.presets import PRESETS, preset
 
 
 @pytest.mark.parametrize("unit", Unit)

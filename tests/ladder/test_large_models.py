@@ -8,11 +8,11 @@ import pytest
 
 from onnxhw import fixed, golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.golden import host
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
+from onnxhw.presets import PRESETS
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 

@@ -10,12 +10,13 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph, place_and_schedule
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.emu import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.golden import host
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
+from onnxhw.presets import PRESETS
 
 pytestmark = [pytest.mark.rtl, pytest.mark.usefixtures("compiler")]
 

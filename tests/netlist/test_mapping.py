@@ -11,9 +11,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from netlist import Simulation, Step, Target, synthesize_netlist
 
-from onnxhw.config import PRESETS
 from onnxhw.devices import find_family
 from onnxhw.isa.timing import MULTIPLY
+from onnxhw.presets import PRESETS
 from onnxhw.rtl.cells import Multiplier
 from onnxhw.rtl.systolic import SystolicArray
 

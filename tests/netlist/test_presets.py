@@ -9,10 +9,10 @@ from netlist_program import compile_core, run_program
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.devices.gowin.estimate import TOLERANCE, estimate
 from onnxhw.golden import host
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.rtl.core import Core
 
 pytestmark = [pytest.mark.netlist, pytest.mark.synth, pytest.mark.slow]

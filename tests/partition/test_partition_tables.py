@@ -12,13 +12,13 @@ from onnxhw import InferenceSession
 from onnxhw.cli.app import run
 from onnxhw.compiler import compile, place, place_and_schedule
 from onnxhw.compiler.capacity import fit
-from onnxhw.config import preset
 from onnxhw.ir.graph import Add, Graph, Op, Table, Tensor
 from onnxhw.onnxmodel import prepared
 from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.onnxmodel.read import read as reading_of
 from onnxhw.partition import PartitionedModel, read
 from onnxhw.partition.pipeline import converted, parts_of
+from onnxhw.presets import preset
 from onnxhw.program.container import dumps
 from onnxhw.sched import over_table_limit, tables_of
 

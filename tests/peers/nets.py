@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw import golden, sched
 from onnxhw.cli import main
-from onnxhw.config import preset
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

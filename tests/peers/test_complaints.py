@@ -15,11 +15,11 @@ from onnx import helper
 
 from onnxhw import emu, golden, sched
 from onnxhw.cli import main
-from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError, UsageError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.parts import HardwarePart, HostPart
 from onnxhw.partition import load, read
+from onnxhw.presets import preset
 from onnxhw.runtime.session import InferenceSession
 
 from .nets import MINI, QONNX, Net, S, draw, program_of, run_golden, through, weights

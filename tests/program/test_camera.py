@@ -5,7 +5,6 @@ import pytest
 from camera_net import camera_net
 
 from onnxhw.compiler import compile
-from onnxhw.config import PRESETS
 from onnxhw.emu import run
 from onnxhw.errors import UnsupportedError
 from onnxhw.golden.host import prepare
@@ -13,6 +12,7 @@ from onnxhw.isa.camera import CLASSES, CONSTANT, SETTINGS_WORDS, TABLE, Crop
 from onnxhw.isa.memory import host_stride
 from onnxhw.partition import load
 from onnxhw.preprocess import Preprocess
+from onnxhw.presets import PRESETS
 from onnxhw.program.camera import answer_of, frame_of, image_of, input_of, settings_of
 from onnxhw.program.storage import ElidedChannels
 from onnxhw.qdq import Grid

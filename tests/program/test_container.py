@@ -10,9 +10,10 @@ from heuristics import Net
 from small_networks import SMALL
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import FORMAT, PRESETS
+from onnxhw.config import FORMAT
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa.instructions import UNITS
+from onnxhw.presets import PRESETS
 from onnxhw.program import DeviceProgram, container, load, save
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.parts import Program

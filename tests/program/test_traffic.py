@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import PORTION, DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.isa.link import MAX_WORDS, Info
+from onnxhw.presets import preset
 from onnxhw.program.traffic import Rates, core_bytes, frames_bytes, image_bytes, load_bytes, traffic_of
 
 BAUD, CLOCK = 3_000_000, 50_000_000

@@ -6,10 +6,10 @@ import pytest
 from onnx import numpy_helper
 
 from onnxhw import golden, partition, sched
-from onnxhw.config import PRESETS
 from onnxhw.emu import Emulator
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv
+from onnxhw.presets import PRESETS
 from onnxhw.quantize import METHODS, quantize
 from onnxhw.quantize.runner import Runner
 

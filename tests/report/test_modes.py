@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import pixels, tiles, timeline
 from onnxhw.isa.units import Unit
+from onnxhw.presets import preset
 from onnxhw.program.model import Layer
 from onnxhw.report.modes import LOSSES, LayerModes
 from onnxhw.report.profile import profile

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from linked_program import program
 
-from onnxhw.config import PRESETS, preset
 from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
+from onnxhw.presets import PRESETS, preset
 from onnxhw.program.external_use import moved_bytes
 from onnxhw.program.model import DeviceProgram, Layer
 from onnxhw.report.moved_bytes import moved_bytes_by_layer

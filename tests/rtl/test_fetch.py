@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.config import PRESETS
 from onnxhw.isa import UNITS
 from onnxhw.isa.fields import Instruction
 from onnxhw.isa.microcode import given, pack
 from onnxhw.isa.timing import FETCH_OVERHEAD
+from onnxhw.presets import PRESETS
 from onnxhw.rtl.fetch import Fetcher
 
 CONFIG = PRESETS["ulx3s-25f"]

@@ -9,9 +9,10 @@ from netlist import synthesize_netlist
 
 from onnxhw.build.memory_contents import require_block_rams
 from onnxhw.compiler import compile
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.errors import UsageError
 from onnxhw.isa.timing import LOAD_TO_SHADOW, weight_skew
+from onnxhw.presets import PRESETS
 from onnxhw.rtl.weight_blocks import MOST_TAIL, blocks, tail
 from onnxhw.rtl.weights import WeightMemory
 

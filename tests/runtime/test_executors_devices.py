@@ -15,7 +15,6 @@ import onnxhw
 from onnxhw import backend, golden
 from onnxhw.cli import main
 from onnxhw.compiler import compile
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
 from onnxhw.driver.device_model import DeviceModel
@@ -24,6 +23,7 @@ from onnxhw.driver.faults import WrongBitstreamError
 from onnxhw.errors import UsageError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.isa.link import Info
+from onnxhw.presets import preset
 from onnxhw.program import container
 from onnxhw.runtime.session import InferenceSession
 

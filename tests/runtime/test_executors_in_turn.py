@@ -15,9 +15,9 @@ from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import place_and_schedule
 from onnxhw.compiler.split import OperationRanges, groups
-from onnxhw.config import preset
 from onnxhw.ir.verify import verify
 from onnxhw.partition import load
+from onnxhw.presets import preset
 
 MINI = preset("mini")
 CHANNELS = 64

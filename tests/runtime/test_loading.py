@@ -7,7 +7,7 @@ import gate_models
 import pytest
 
 from onnxhw.compiler import compile
-from onnxhw.config import preset
+from onnxhw.presets import preset
 from onnxhw.program import container
 from onnxhw.runtime import loading
 

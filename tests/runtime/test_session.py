@@ -9,10 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from onnxhw.config import preset
 from onnxhw.errors import OnnxhwError, UnsupportedError, UsageError
 from onnxhw.hostops import onnxruntime_node
 from onnxhw.hostops.evaluator import evaluate
+from onnxhw.presets import preset
 from onnxhw.runtime.session import InferenceSession
 
 S = 0.125

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from onnxhw.cli import main
-from onnxhw.config import preset
 from onnxhw.errors import UsageError
+from onnxhw.presets import preset
 from onnxhw.runtime.session import InferenceSession
 
 Batch = int | str

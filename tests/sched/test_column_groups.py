@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Conv, Graph
 from onnxhw.isa.instructions import Array, Vector
 from onnxhw.isa.timing import MIN_TILE
+from onnxhw.presets import preset
 from onnxhw.sched import lower, schedule, search
 from onnxhw.sched.column_groups import boundaries, chains, column_cuts, grouped, linked
 from onnxhw.sched.task import Tiling

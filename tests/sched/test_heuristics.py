@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array
+from onnxhw.presets import preset
 from onnxhw.sched import lower, search
 from onnxhw.sched.heuristics import ALL, NAMES, Heuristics
 from onnxhw.sched.scheduler import finish, initial_schedule

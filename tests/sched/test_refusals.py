@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError, OnnxhwError, UnsupportedError
 from onnxhw.ir.graph import Graph
+from onnxhw.presets import preset
 from onnxhw.sched import schedule
 
 

@@ -7,8 +7,9 @@ import pytest
 from onnxhw.bench.measure import model
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.compiler import compile
-from onnxhw.config import PRESETS, HwConfig
+from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Conv, Graph
+from onnxhw.presets import PRESETS
 from onnxhw.report.profile import profile
 from onnxhw.sched import schedule
 

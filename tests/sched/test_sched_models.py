@@ -7,10 +7,11 @@ import pytest
 
 from onnxhw import emu, golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.errors import DoesNotFitError
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
+from onnxhw.presets import preset
 
 
 def equal(graph: Graph, config: HwConfig) -> int:

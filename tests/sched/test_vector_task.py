@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.config import preset
 from onnxhw.errors import UnsupportedError
 from onnxhw.ir.graph import AveragePool, MaxPool, Tensor
 from onnxhw.ir.windows import Window
+from onnxhw.presets import preset
 from onnxhw.sched import schedule
 from onnxhw.sched.vector_task import MOST_COLS, MOST_ROWS, folded
 

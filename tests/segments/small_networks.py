@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from heuristics import Net
 
-from onnxhw.config import preset
 from onnxhw.ir.graph import Array8, Copy, Graph, MaxPool, Piece
+from onnxhw.presets import preset
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import Candidate
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from heuristics import Net
 from small_networks import SMALL, candidates, chain, inverted
 
-from onnxhw.config import preset
 from onnxhw.ir.boxes import Box
+from onnxhw.presets import preset
 from onnxhw.segments import PartCycles
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.group_costs import GroupCosts, have_own_banks, run_cycles

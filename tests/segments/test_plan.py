@@ -8,9 +8,9 @@ from heuristics import Net
 from small_networks import SMALL, chain, inputs, inverted
 
 from onnxhw import emu, golden
-from onnxhw.config import preset
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Conv
+from onnxhw.presets import preset
 from onnxhw.sched import map_operations, schedule
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.plan import act_words, between_words, packed_words, peak_words, weight_words, weights_of

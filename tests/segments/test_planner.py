@@ -7,10 +7,10 @@ import pytest
 from heuristics import Net
 from small_networks import NETWORKS, SMALL, anything, chain, inputs, inverted
 
-from onnxhw.config import preset
 from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
+from onnxhw.presets import preset
 from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
 from onnxhw.segments.groups import UNCUT, Candidate
 from onnxhw.segments.operation_order import depth_first

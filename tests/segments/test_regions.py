@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from small_networks import SMALL
 
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.emu.machine import Machine
 from onnxhw.emu.moves import move
 from onnxhw.ir.boxes import Box
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space, host_stride
+from onnxhw.presets import preset
 from onnxhw.program.layout import Place, from_host, to_host
 from onnxhw.segments.regions import MOST_WORDS, ExternalMap, box_moves, fits_words, linear
 

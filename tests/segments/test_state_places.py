@@ -9,7 +9,7 @@ from small_networks import SMALL
 from streaming_networks import STREAMING
 
 from onnxhw import golden
-from onnxhw.config import HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.errors import InternalError
@@ -17,6 +17,7 @@ from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import timeline
 from onnxhw.isa.units import Unit
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.external_tensors import external_span, external_tensor
 from onnxhw.sched import check

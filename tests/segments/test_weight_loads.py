@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from small_networks import SMALL
 
-from onnxhw.config import preset
 from onnxhw.isa.external_instructions import ExternalLoad
 from onnxhw.isa.instructions import Load
 from onnxhw.isa.microcode import length
+from onnxhw.presets import preset
 from onnxhw.sched import footprint
 from onnxhw.segments.weight_loads import TILES, cut_loads, may_wrap
 

@@ -12,7 +12,6 @@ import pytest
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device import Device
 from onnxhw.driver.simulated_time import find, follow, running
@@ -20,6 +19,7 @@ from onnxhw.driver.transport import SerialTransport, Transport
 from onnxhw.errors import LinkError
 from onnxhw.golden.host import prepare
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.serve.tcp import REFUSAL
 
 pytest.importorskip("serial", reason="needs pyserial (pip install onnxhw[host])")

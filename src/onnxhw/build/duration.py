@@ -8,9 +8,10 @@ from math import exp, log
 from statistics import median
 
 from ..board import Board
-from ..config import PRESETS, HwConfig
+from ..config import HwConfig
 from ..devices import family_of
 from ..devices.family import Family
+from ..presets import PRESETS
 from .cache import Cache, key_of
 
 KIND = "duration"

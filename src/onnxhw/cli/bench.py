@@ -53,8 +53,9 @@ def command(
     from .. import engines
     from ..bench.measure import BenchmarkRow, latencies, measure, model
     from ..bench.peers import table
-    from ..config import HwConfig, preset
+    from ..config import HwConfig
     from ..errors import UsageError
+    from ..presets import preset
     from .common.outdir import staged
     from .common.synthesis import cached_route
 

@@ -63,7 +63,7 @@ def new(output: Output, name: str, device: str, package: str, speed: str, out: P
 @pass_output
 def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     from ..board import boards, wrong_files
-    from ..config import PRESETS, SIMULATED
+    from ..presets import PRESETS, SIMULATED
 
     found = boards()
     for error in wrong_files().values():
@@ -137,8 +137,8 @@ def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict
     from .. import compiler, partition
     from ..board import boards
     from ..compiler.cost import board_rates
-    from ..config import PRESETS, SIMULATED
     from ..errors import DoesNotFitError, UnsupportedError
+    from ..presets import PRESETS, SIMULATED
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
     with output.stage(f"read {model.name}"):

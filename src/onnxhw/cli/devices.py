@@ -78,9 +78,9 @@ def _row(address: str, product: str, usb: str, boards: list[str], hint: str) -> 
 
 def _ask(address: str, baud: int | None) -> dict[str, Any]:
     """What the device says, or why it says nothing; `error` is the exception or None."""
-    from ..config import PRESETS
     from ..driver.device import Device
     from ..errors import OnnxhwError
+    from ..presets import PRESETS
 
     try:
         with Device.open(address, baud=baud) as device:

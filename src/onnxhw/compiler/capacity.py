@@ -20,11 +20,12 @@ from math import ceil, prod
 from typing import Any
 
 from ..board import boards
-from ..config import PRESETS, WINDOW, HwConfig
+from ..config import WINDOW, HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..isa.input_port import PASSAGE
 from ..passes.variants import variants
+from ..presets import PRESETS
 from ..program.input_regions import latency
 from ..program.traffic import Traffic, plain_traffic, traffic_of
 from ..program.variant import Variant

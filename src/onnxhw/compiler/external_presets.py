@@ -1,7 +1,8 @@
 """Presets with external memory that a network larger than the chip may be compiled for."""
 
 from ..board import boards
-from ..config import SDRAM, HwConfig
+from ..config import HwConfig
+from ..presets import SDRAM
 
 
 def external_presets(config: HwConfig) -> str:

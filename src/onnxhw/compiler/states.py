@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..config import SDRAM, HwConfig
+from ..config import HwConfig
 from ..errors import UsageError
 from ..golden import host
 from ..ir.graph import Array8, Graph, Port
@@ -18,6 +18,7 @@ from ..ir.parts import HardwarePart, ValueInfo
 from ..ir.states import State
 from ..ir.steps import SHAPE, apply
 from ..partition import PartitionedModel
+from ..presets import SDRAM
 
 GRIDS = {"QuantizeLinear", "DequantizeLinear", "ToInt8", "ToUint8", *SHAPE}
 """Host steps that may stand between the tensors of a state: they treat every element alike, or move it."""

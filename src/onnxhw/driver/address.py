@@ -13,9 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..board import boards
-from ..config import PRESETS, SDRAM, HwConfig, preset
+from ..config import HwConfig
 from ..errors import UsageError
 from ..isa.link import Info
+from ..presets import PRESETS, SDRAM, preset
 from .emulated_core import EmulatedCore
 from .transport import ByteLine, SerialTransport, SimulationTransport, Transport
 

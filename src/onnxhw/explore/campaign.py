@@ -9,7 +9,8 @@ from typing import Any
 
 from ..build.cache import family_sources, sources
 from ..cluster import TaskPool, Waiting
-from ..config import HwConfig, preset
+from ..config import HwConfig
+from ..presets import preset
 from .point import DesignPoint, Judge, evaluate
 from .search import Search, SearchState, best, text_of
 from .space import PARAMETERS, SearchSpace, Values

@@ -20,7 +20,7 @@ from ..closeable import Closeable
 from ..compiler import place_and_schedule
 from ..compiler.cost import Prefer
 from ..compiler.states import StatePair, states_of
-from ..config import HwConfig, preset
+from ..config import HwConfig
 from ..driver.artifact import baud_of, design_of, preprocess_of
 from ..driver.device import Device
 from ..errors import InvalidModelError, UsageError
@@ -45,6 +45,7 @@ from ..ort_api import (
 from ..ort_api.values import NO_VERSION
 from ..partition import PartitionedModel, read, refuse
 from ..preprocess import Input, Preprocess, open_samples
+from ..presets import preset
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile

@@ -9,13 +9,13 @@ import pytest
 
 from onnxhw import fixed, golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import PRESETS
 from onnxhw.convert.operators import staircase
 from onnxhw.convert.operators.staircase import Staircase
 from onnxhw.emu import Emulator
 from onnxhw.golden import host
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.partition import read
+from onnxhw.presets import PRESETS
 from onnxhw.runtime.session import InferenceSession
 
 from . import networks

@@ -14,9 +14,9 @@ import onnx
 import pytest
 
 from onnxhw import golden, sched
-from onnxhw.config import preset
 from onnxhw.ir.graph import Graph
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import container
 from onnxhw.program.parts import Program
 

@@ -9,13 +9,13 @@ import pytest
 from onnx import TensorProto
 
 from onnxhw import emu, golden, sched
-from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.operators.affine_sum import split
 from onnxhw.errors import InvalidModelError
 from onnxhw.hostops.evaluator import evaluate
 from onnxhw.ir.graph import Conv, Table
 from onnxhw.partition import read
+from onnxhw.presets import preset
 from onnxhw.runtime.session import InferenceSession
 
 RNG = np.random.default_rng(5)

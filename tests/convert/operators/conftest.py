@@ -9,8 +9,8 @@ import pytest
 
 from onnxhw import emu, golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.ir.graph import Graph
+from onnxhw.presets import preset
 
 MINI = dataclasses.replace(preset("mini"), tables=8, vector_ucode=4096, array_ucode=4096)
 """The smallest preset, with room for more tables and instructions than it has."""

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.config import preset
 from onnxhw.convert.operators import function_mean
 from onnxhw.partition import read
+from onnxhw.presets import preset
 from onnxhw.sched import schedule
 
 S = 2.0**-4

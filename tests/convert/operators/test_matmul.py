@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from onnxhw import emu, golden
-from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.ir.graph import Conv, Copy, MatMul, Reshape
+from onnxhw.presets import preset
 from onnxhw.sched import schedule
 
 S = 0.125

@@ -10,12 +10,12 @@ from onnx import TensorProto
 
 from onnxhw import InferenceSession, fixed, golden
 from onnxhw.compiler import place_and_schedule
-from onnxhw.config import preset
 from onnxhw.convert.blockers import UnsupportedNodesError
 from onnxhw.convert.conversion import unread
 from onnxhw.convert.operators.softmax_constants import ONE, SoftmaxConstants
 from onnxhw.ir.graph import Concat, Graph, Table
 from onnxhw.partition import load, read
+from onnxhw.presets import preset
 
 Ints = npt.NDArray[np.int64]
 STEP = 1 / 256

@@ -5,11 +5,12 @@ import dataclasses
 import pytest
 
 from onnxhw.board import boards, find
-from onnxhw.config import PRESETS, HwConfig, preset
+from onnxhw.config import HwConfig
 from onnxhw.devices.ecp5.estimate import TOLERANCE, estimate
 from onnxhw.devices.family import check_fit
 from onnxhw.devices.memories import block_rams
 from onnxhw.errors import DoesNotFitError
+from onnxhw.presets import PRESETS, preset
 
 SMALL = HwConfig(
     "small", rows=2, cols=3, word=2, lanes=1, acc_bits=24, act_banks=2, act_depth=1024, weight_depth=2048,

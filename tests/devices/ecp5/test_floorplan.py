@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from onnxhw.config import PRESETS, preset
 from onnxhw.devices import block_ram
 from onnxhw.devices import memories as core_memories
 from onnxhw.devices.ecp5 import estimate
@@ -14,6 +13,7 @@ from onnxhw.devices.ecp5.cells import Cells
 from onnxhw.devices.ecp5.floorplan import array_sites, lane_sites, memory_sites
 from onnxhw.devices.ecp5.parts import die
 from onnxhw.isa.timing import weight_skew
+from onnxhw.presets import PRESETS, preset
 from onnxhw.rtl.weight_blocks import blocks, tail
 
 DEVICE = "LFE5U-85F"

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from onnxhw.config import PRESETS
 from onnxhw.devices.gowin.estimate import TOLERANCE, estimate, multipliers
+from onnxhw.presets import PRESETS
 
 MINI = PRESETS["mini"]
 TINY = dataclasses.replace(

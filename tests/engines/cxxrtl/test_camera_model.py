@@ -6,11 +6,11 @@ from camera_net import camera_net
 
 from onnxhw.build.memory_contents import images
 from onnxhw.compiler import compile
-from onnxhw.config import PRESETS
 from onnxhw.emu import run
 from onnxhw.engines.cxxrtl.camera_model import PAUSE, CameraModel, camera_libraries, frame_levels, memories_of
 from onnxhw.isa.camera import CameraSettings, Crop
 from onnxhw.isa.ov7670 import REGISTERS
+from onnxhw.presets import PRESETS
 from onnxhw.program.camera import answer_of, image_of, input_of, line_of, settings_of
 from onnxhw.program.input_regions import input_stream
 

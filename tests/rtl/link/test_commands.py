@@ -7,7 +7,6 @@ import pytest
 from link_bench import CLOCK, DONE, INPUT_WORDS, SPAN, Bench, NoisyLine
 from link_parts import MemoryPort
 
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.framing import Frame, FrameReader, cobs_encode, crc32c
@@ -28,6 +27,7 @@ from onnxhw.isa.link import (
     load_record,
 )
 from onnxhw.isa.memory import ENDED, Control, Space
+from onnxhw.presets import preset
 
 INFO = Info.of(preset("mini"), clock_hz=CLOCK, baud=CLOCK, build_id=0x0123456789ABCDEF)
 WITH_EXTERNAL = Info.of(preset("mini+sdram"), clock_hz=CLOCK, baud=CLOCK)

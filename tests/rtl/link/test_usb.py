@@ -15,7 +15,6 @@ from usb_host.packets import Pid
 
 from onnxhw import golden
 from onnxhw.compiler import compile_graph
-from onnxhw.config import preset
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.engines.cxxrtl.rtl_device import Libraries
@@ -24,6 +23,7 @@ from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD
 from onnxhw.isa.memory import Space
 from onnxhw.partition import load
+from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.serve.board import SimulatedBoard
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from ...board_pins import KEYS as PINS
 from ...board_tables import NAME, OPTIONAL, SECTIONS, Key
-from ...config import PRESETS, SIMULATED
 from ...devices import find_part
 from ...devices.family import DevicePart, Family
 from ...errors import DoesNotFitError, UsageError, short
+from ...presets import PRESETS, SIMULATED
 
 UNKNOWN = '"?"'
 """A text that only the board's owner knows."""

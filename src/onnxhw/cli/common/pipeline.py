@@ -4,11 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...board import Board, find
-from ...config import FILE, SDRAM, SIMULATED, HwConfig, preset
+from ...config import HwConfig
 from ...errors import UsageError
 from ...external import ExternalMemory
 from ...partition.partitioned import PartitionedModel
 from ...preprocess import Preprocess
+from ...presets import FILE, SDRAM, SIMULATED, preset
 from ...program.parts import Program
 from ...program.traffic import Rates
 from .inputs import wanted_inputs

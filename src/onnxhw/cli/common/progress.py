@@ -5,8 +5,9 @@ from typing import Any
 from ...board import Board
 from ...build import duration, flow
 from ...build.bitstream import Bitstream
-from ...config import HwConfig, preset
+from ...config import HwConfig
 from ...devices import family_of
+from ...presets import preset
 from .output import Output
 
 QUICK = "mini"
