@@ -13,7 +13,7 @@ def run(number: int, vectors: int = 10, cycles: int = 1000) -> RunTimes:
     """A segment of so many vector instructions, spread over its cycles."""
     ends = {unit: (number + 1) * vectors if unit is Unit.VECTOR else 0 for unit in UNITS}
     done = {unit: [] for unit in UNITS} | {Unit.VECTOR: [cycles * (n + 1) // vectors for n in range(vectors)]}
-    return RunTimes(number, ends, done, cycles, {Unit.VECTOR: cycles * (vectors - 1) // vectors})
+    return RunTimes(number, ends, done, cycles)
 
 
 def job(name: int, cycles: float = 100.0, behind: int = 0, **waits: int) -> MoveJob:

@@ -28,6 +28,7 @@ from .plan import (
     weights_of,
 )
 from .regions import fits_words
+from .weight_stream import may_stream, passes
 
 OVERHEAD = 200
 """Cycles of a segment's run that no unit works, about: a convolution of 113,381 cycles has 112,896 of products."""
@@ -131,9 +132,11 @@ class GroupCosts:
         """Cycles of `count` segments whose weights come so many `rounds`, and whether transfers fit beside them. What
         `left` cycles would bring is on chip before the first one; `stored`: results are."""
         segment, config = each.segment, self.config
-        params = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops)
-        of_weights = rounds * (each.weights * config.weight_word + params) / self.linear
-        late = rounds * max(0, 2 * each.weights - config.weight_depth) * config.weight_word / self.linear
+        params, weights = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops), each.weights
+        late = rounds * max(0, 2 * weights - config.weight_depth) * config.weight_word / self.linear
+        if weights > config.weight_depth:  # they come in pieces, beside the run, and anew in each segment
+            rounds, weights, late = count, weights * passes(segment.graph, config), 0.0
+        of_weights = rounds * (weights * config.weight_word + params) / self.linear
         made = segment.outputs if stored else segment.outputs[:-1]  # the last operation's is the last
         outputs, loads, once = map(self.moving, (made, segment.loads, each.kept))
         moved = count * (outputs + loads - once) + count / each.times * once - left
@@ -167,7 +170,7 @@ def misfit(graph: Graph, segment: Segment, config: HwConfig) -> str:
     """What of a segment exceeds a memory, or begins or ends within a word of channels; "" if nothing does."""
     weights = sum(weights_of(segment, config).values())
     peak = peak_words(segment.graph, config) + gathered_words(segment, config)
-    if weights > config.weight_depth:
+    if weights > config.weight_depth and not may_stream(segment.graph, config):
         return f"{weights} weight words of {config.weight_depth}"
     if peak > config.act_words:
         return f"{peak} activation words of {config.act_words}"

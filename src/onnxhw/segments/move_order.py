@@ -59,7 +59,7 @@ def move_job(fields: Sequence[dict[str, int]], waits: Mapping[Unit, int], config
 @dataclass(eq=False)
 class RunTimes:
     """The own times of the segment `number`: instructions of each unit up to its end, `done` of each of its own,
-    `cycles` of all; `issued`, the last one of each unit.
+    `cycles` of all.
 
     `needs`: jobs that it waits for, each with the cycle in which it would; `last`: by unit, the one
     that its last instruction waits for, likewise.
@@ -69,7 +69,6 @@ class RunTimes:
     ends: Counts
     done: Mapping[Unit, Sequence[int]]
     cycles: int
-    issued: Mapping[Unit, int]
     needs: dict[MoveJob, int] = field(default_factory=dict)
     last: dict[Unit, tuple[MoveJob, int]] = field(default_factory=dict)
 

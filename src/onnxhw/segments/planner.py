@@ -206,12 +206,12 @@ class _Search:
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
         """Everything at once if that fits; else of each number of blocks and of columns, in each order, gathered or
         not, the fewest stripes of rows that fit, and the fewest with which transfers and runs can go on side by side.
-        More than 64 blocks are tried only if no fewer fit."""
+        Numbers of blocks that are none of `CUTS` are tried only if no fewer fit."""
         for candidate, _ in self.costs.of(Candidate(first, end, UNCUT)):
             yield candidate
         fits = False
         for finer in self.groups.cuts(first, end):
-            if fits and finer and finer[0][0] > CUTS[-1]:
+            if fits and finer and finer[0][0] not in CUTS:
                 break
             found: dict[tuple[bool, bool], bool] = {}
             """By order, and whether it is gathered, whether transfers and runs of what was found go on side by side."""
