@@ -1,4 +1,4 @@
-"""Weights that come in pieces: the same tiles in the same order, and programs whose weights never are on chip at once."""
+"""Weights that come in pieces: the same tiles in order, and programs whose weights never are on chip at once."""
 
 from dataclasses import replace
 

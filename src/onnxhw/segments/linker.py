@@ -22,7 +22,7 @@ from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
 from .part_entries import part_entries
 from .part_schedule import PartSchedules
-from .phases import last_issued, phases
+from .phases import LastIssue, phases, spans_of
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
@@ -74,8 +74,8 @@ class _Linker:
         self.copied = [state for state in states if state not in in_place]
         self.tensors = TensorMoves(graph, config, self.external, rooms, in_place)
         self.runs: list[RunTimes] = []
-        self.holders: dict[Unit, tuple[RunTimes, int]] = {}
-        """Of each unit in what run, and in which of its cycles, its last instruction so far issues."""
+        self.holders: dict[Unit, LastIssue] = {}
+        """Where each unit's last instruction so far issues."""
         self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
         self.entries: dict[str, Entry] = {}
         self.layers = LinkedLayers(graph)
@@ -118,25 +118,26 @@ class _Linker:
                 job.wait(before)
         added = self.code.segment(brought.code)
         times = placed.part.candidate.times
-        runs = phases(n, times, brought.spans, brought.first_loads, before)
+        spans = spans_of(times, brought.spans)
+        runs, last = phases(n, brought.code, spans, times.cycles, brought.first_loads, before)
         self.constants.wait(runs, placed, added, brought)
         self.tensors.wait(runs[0], placed, added, before)
         self.runs += runs
         for unit, mine in added.items():
             if mine:
                 self._microcode(unit, len(mine))
-        self.holders.update(last_issued(runs, times, brought.spans, self.code.units))
+        self.holders |= last
         self._entries(n, placed, before)
         names = {each.op for each in placed.segment.parts}
         self.layers.add(placed.part.lowered, placed.part.candidate, names, brought.cuts, before)
 
     def _microcode(self, unit: Unit, count: int) -> None:
         """Bring the microcode of a unit's last instructions, for which its last one before them waits."""
-        holder, issue = self.holders.get(unit, (None, 0))
-        job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.number if holder else -1)
+        holder = self.holders.get(unit)
+        job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.run.number if holder else -1)
         self.microcode[unit].append(job)
         if holder:
-            holder.last[unit] = job, issue
+            holder.run.last[unit] = job, holder.cycle, len(self.code.units[unit]) - count
 
     def _order(self) -> None:
         """Put all moves in order."""
