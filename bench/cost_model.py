@@ -6,8 +6,8 @@
 Logic of array, depthwise unit and multipliers follows from their construction (`counted`); the rest is fitted, with
 terms of at least 0, so that relative errors are least. The published error is that of each configuration by a fit to
 all others (leave one out). bench/synthesized.json has the configurations and what Yosys made of them, bench/routed
-what nextpnr made of presets. The clock is fitted to those of the ECP5 by the part of the device's LUT4 that is taken: on
-Gowin's devices it is a bound.
+what nextpnr made of presets. The clock is fitted to those of the ECP5, by the part of the device's LUT4 that is taken;
+on Gowin's devices it is a bound.
 """
 
 import argparse
