@@ -300,6 +300,7 @@ def test_a_camera_s_device_is_the_board_s_own_without_its_memory(built, camera_m
     [
         (["--preset", "mini"], "E2383"),
         (["--preset", "mini", "--standalone", "--link", "usb"], "E2383"),
+        (["--preset", "mini+sdram", "--standalone"], "E2383"),
         (["--preset", "mini", "--standalone", "--freq", "15"], "E2380"),
         (["--preset", "mini", "--standalone", "--mean", "1,2"], "E2608"),
     ],

@@ -110,7 +110,7 @@ def command(
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)
     if source:
-        require_source(chosen.board, clock_hz, standalone=standalone, link=link)
+        require_source(chosen.board, chosen.config, clock_hz, standalone=standalone, link=link)
     folder = out_folder(out, model, chosen.config)
     speed = baud or line_speed(chosen.board, clock_hz, link)
     choice = PlacementOptions(prefer, chosen.rates(clock_hz, speed))

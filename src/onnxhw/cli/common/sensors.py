@@ -9,19 +9,24 @@ from ...build.device import require_camera, version_of
 from ...config import HwConfig
 from ...devices import family_of
 from ...errors import UsageError
+from ...presets import SDRAM
 
 WITH_SENSOR = "a device with a sensor"
 """What messages call it."""
 
 
-def require_source(board: Board, clock_hz: int, *, standalone: bool, link: str) -> None:
+def require_source(board: Board, config: HwConfig, clock_hz: int, *, standalone: bool, link: str) -> None:
     """Refuse what no bitstream with a camera can be made of, before anything is compiled: `UsageError` E2383 without
-    ``--standalone`` or with a USB link, E2381, E2382 a board without pins for it, E2380 too slow a clock."""
+    ``--standalone``, with a USB link or with external memory, E2381, E2382 a board without pins for it, E2380 too slow
+    a clock."""
     from ...rtl.sensors.device import xclk_half
 
     if not standalone or link == "usb":
         what = f"{WITH_SENSOR} has no host that loads a program" if not standalone else "it has no USB link"
         raise UsageError("E2383", f"--input: {what}", hint="--standalone --input camera-ov7670, without --link usb")
+    if config.external is not None:
+        hint = f"--preset {config.name.removesuffix(SDRAM)}"
+        raise UsageError("E2383", f"--input: {WITH_SENSOR} has no external memory, {config.name} needs it", hint=hint)
     require_camera(board)
     xclk_half(clock_hz)
 
