@@ -4,26 +4,26 @@ Runs or transfers, whichever take longer where they go side by side, else both; 
 once; and some cycles for each segment.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 
 from ..config import HwConfig
 from ..ir.graph import Graph
 from .estimate import LINEAR, SWAP
 from .gathering import gathered_words
-from .groups import Candidate, Groups
+from .groups import Boxes, Candidate, Groups
 from .move_order import COLUMN, RUN
 from .plan import (
     PARAM_BYTES,
+    Occupancy,
     Region,
     Segment,
     act_words,
     array_cycles,
-    between_words,
     depthwise_cycles,
-    peak_words,
     pieces,
+    ports_of,
     region_words,
     weights_of,
 )
@@ -49,17 +49,34 @@ groups of MobileNetV2, YOLOv5n and ResNet-50, a tenth where they do not. With it
 YOLOv5n 5 %."""
 
 
+Way = tuple[bool, bool]
+"""Whether all blocks of a stripe come before the next one, and whether what is made is gathered."""
+NONE_FOUND: Mapping[Way, bool] = {}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A segment that is one of many: its weight words, bytes of its parameters, the cycles of its run, and those in
+    which what it loads comes, its last operation's result goes, and its other results."""
+
+    weights: int
+    params: int
+    busy: float
+    loads: float
+    last: float
+    others: float
+
+
 @dataclass(frozen=True)
 class _Repeated:
-    """A segment that is one of many: its weight words, the cycles of its run, what comes once for so many `times`
-    (`kept`), and the activation words that are in use at once."""
+    """A segment with those like it: what comes once for so many `times` takes so long; whether there is room for
+    transfers beside runs, and whether they have banks of their own."""
 
-    segment: Segment
-    weights: int
-    busy: float
-    kept: Sequence[Region]
+    part: _Part
+    once: float
     times: int
-    peak: int
+    room: bool
+    own_banks: bool
 
 
 class GroupCosts:
@@ -75,79 +92,115 @@ class GroupCosts:
         held = self.config.weight_depth * self.config.weight_word
         self.may_stay = held < sum(op.weight.size for op in self.graph.ops) < STAY * held
 
-    def of(self, candidate: Candidate, runs: int | None = None) -> Iterator[tuple[Candidate, bool]]:
+    def of(
+        self, candidate: Candidate, runs: int | None = None, found: Mapping[Way, bool] = NONE_FOUND
+    ) -> Iterator[tuple[Candidate, bool]]:
         """The candidate in each order of its boxes, with its costs, and whether a part's transfers fit beside another
         part; and the same gathered, where that can be. Nothing if a part does not fit. `runs`: what all segments' runs
-        take, if that is known."""
-        segment = self.groups.middle(candidate)
-        if segment is None or misfit(self.graph, segment, self.config):
-            return
+        take, if that is known. Those in a way that was `found` before are left out unless transfers fit beside parts
+        only now."""
         boxes = self.groups.boxes(candidate)
-        blocks, count = (1, 1) if candidate.whole else (len(boxes.channels), len(boxes))
-        weights = sum(weights_of(segment, self.config).values())
-        busy = run_cycles(segment.graph, self.config) + OVERHEAD if runs is None else runs / count
-        may_gather = self.groups.may_gather(candidate)
+        segment = self.groups.middle(candidate, boxes)
+        if segment is None:
+            return
+        used = Occupancy(segment.graph, self.config)
+        if misfit(self.graph, segment, self.config, used):
+            return
+        part: _Part | None = None
+        blocks, count = len(boxes.channels), len(boxes)
+        gathers = (False, True) if self.groups.may_gather(candidate) else (False,)
         for by_stripe in (False, True) if 1 < blocks < count else (False,):
-            ordered = replace(candidate, by_stripe=by_stripe)
-            each = _Repeated(segment, weights, busy, *self.groups.reused(ordered, segment))
-            left, sole = self._left_before(candidate, each, count)
-            for gathered in (False, True) if may_gather else (False,):
-                mine = each
-                if gathered:
-                    whole = replace(segment, gathered=Region.whole(self.graph, segment.outputs[0].tensor))
-                    mine = replace(each, segment=whole, peak=each.peak + gathered_words(whole, self.config))
-                    if mine.peak > self.config.act_words:
+            ways = [(by_stripe, gathered) for gathered in gathers if not found.get((by_stripe, gathered))]
+            if not ways:
+                continue
+            kept, times, peak = self._reused(candidate, replace(boxes, by_stripe=by_stripe), segment, used)
+            for way in ways:
+                mine, words = segment, peak
+                if way[1]:
+                    mine = replace(segment, gathered=Region.whole(self.graph, segment.outputs[0].tensor))
+                    words += gathered_words(mine, self.config)
+                    if words > self.config.act_words:
                         continue
-                found = replace(ordered, gathered=gathered)
-                cost, beside = self._cost(mine, blocks, count, by_stripe, 0, True)
-                behind = self._cost(mine, blocks, count, by_stripe, left, True)[0]
-                found = replace(found, cost=cost, behind=behind, sole=sole)
-                if found.left:
-                    unstored = self._cost(mine, blocks, count, by_stripe, 0, False)[0]
-                    both = self._cost(mine, blocks, count, by_stripe, left, False)[0]
-                    found = replace(found, unstored=unstored, behind_unstored=both)
-                yield found, beside
+                room, own_banks = self._beside(mine, kept, words, used)
+                if way in found and not (room and own_banks):
+                    continue
+                part = part or self._part(segment, count, runs)
+                each = _Repeated(part, self.moving(kept), times, room, own_banks)
+                once = segment.loads if count == 1 else kept if times == count else ()
+                yield self._with_costs(candidate, way, each, (blocks, count), once), room and own_banks
 
-    def _left_before(self, candidate: Candidate, each: _Repeated, count: int) -> tuple[float, bool]:
+    def _part(self, segment: Segment, count: int, runs: int | None) -> _Part:
+        """The segment in the middle of so many; `runs`: as of `of`."""
+        graph = segment.graph
+        weights = sum(weights_of(segment, self.config).values())
+        params = PARAM_BYTES * sum(len(op.weight) for op in graph.ops)
+        busy = run_cycles(graph, self.config) + OVERHEAD if runs is None else runs / count
+        outputs = segment.outputs[-1:], segment.outputs[:-1]  # the last operation's is the last
+        return _Part(weights, params, busy, *map(self.moving, (segment.loads, *outputs)))
+
+    def _reused(
+        self, candidate: Candidate, boxes: Boxes, segment: Segment, used: Occupancy
+    ) -> tuple[Sequence[Region], int, int]:
+        """What of the middle segment's loads its neighbour finds on chip, if there is room, for how many in a row, and
+        the activation words that are then in use at once."""
+        kept, times = self.groups.reused(candidate, boxes, segment)
+        peak = used.peak(ports_of(segment, kept))
+        return (kept, times, peak) if peak <= self.config.act_words else ((), 1, used.peak())
+
+    def _beside(self, segment: Segment, kept: Collection[Region], peak: int, used: Occupancy) -> tuple[bool, bool]:
+        """Whether there is room for transfers beside the runs of segments, and whether they have banks of their own."""
+        words = region_words([one for one in segment.loads if one not in kept], self.config)
+        words += 0 if segment.gathered else region_words(segment.outputs, self.config)
+        room = peak + words <= self.config.act_words
+        return room, room and (not self.banks or have_own_banks(segment, kept, self.config, used))
+
+    def _left_before(self, candidate: Candidate, once: Sequence[Region]) -> tuple[float, bool]:
         """Cycles of what need not come if the operation before has left its whole result on chip, as all segments find
-        it there; and whether nobody else reads it."""
+        what comes `once` there; and whether nobody else reads it."""
         if candidate.first == 0:
             return 0, False
         left = Region.whole(self.graph, self.graph.ops[candidate.first - 1].output)
-        if left not in (each.segment.loads if count == 1 else each.kept if each.times == count else ()):
+        if left not in once:
             return 0, False
         return self.moving([left]), self.groups.last_use[left.tensor] < candidate.end
 
-    def _cost(
-        self, each: _Repeated, blocks: int, count: int, by_stripe: bool, left: float, stored: bool
-    ) -> tuple[float, bool]:
-        """Cycles of `count` segments, and whether transfers fit beside them."""
-        if by_stripe and blocks * each.weights <= self.config.weight_depth:  # the first stripe brings all weights
-            first, beside = self._in_a_row(each, blocks, blocks, left, stored)
-            return first + self._in_a_row(each, count - blocks, 0, 0, stored)[0], beside
+    def _with_costs(
+        self, candidate: Candidate, way: Way, each: _Repeated, counts: tuple[int, int], once: Sequence[Region]
+    ) -> Candidate:
+        """The candidate in a way, in so many blocks and segments, with its costs; all segments find what comes `once`
+        on chip, if the operation before has left it there."""
+        left, sole = self._left_before(candidate, once)
+
+        def costs(stored: bool) -> tuple[float, float]:
+            cost = self._cost(each, *counts, way[0], 0, stored)
+            return cost, self._cost(each, *counts, way[0], left, stored) if left else cost
+
+        others = costs(False) if candidate.whole or way[1] else (inf, inf)
+        return Candidate(candidate.first, candidate.end, candidate.cuts, *way, *costs(True), *others, sole)
+
+    def _cost(self, each: _Repeated, blocks: int, count: int, by_stripe: bool, left: float, stored: bool) -> float:
+        """Cycles of `count` segments."""
+        if by_stripe and blocks * each.part.weights <= self.config.weight_depth:  # the first stripe brings all weights
+            first = self._in_a_row(each, blocks, blocks, left, stored)
+            return first + self._in_a_row(each, count - blocks, 0, 0, stored)
         return self._in_a_row(each, count, count if by_stripe else blocks, left, stored)
 
-    def _in_a_row(self, each: _Repeated, count: int, rounds: int, left: float, stored: bool) -> tuple[float, bool]:
-        """Cycles of `count` segments whose weights come so many `rounds`, and whether transfers fit beside them. What
-        `left` cycles would bring is on chip before the first one; `stored`: results are."""
-        segment, config = each.segment, self.config
-        params = PARAM_BYTES * sum(len(op.weight) for op in segment.graph.ops)
-        of_weights = rounds * (each.weights * config.weight_word + params) / self.linear
-        late = rounds * max(0, 2 * each.weights - config.weight_depth) * config.weight_word / self.linear
-        made = segment.outputs if stored else segment.outputs[:-1]  # the last operation's is the last
-        outputs, loads, once = map(self.moving, (made, segment.loads, each.kept))
-        moved = count * (outputs + loads - once) + count / each.times * once - left
-        runs = count * (each.busy + SWAP)
+    def _in_a_row(self, each: _Repeated, count: int, rounds: int, left: float, stored: bool) -> float:
+        """Cycles of `count` segments whose weights come so many `rounds`. What `left` cycles would bring is on chip
+        before the first one; `stored`: results are."""
+        part, config = each.part, self.config
+        of_weights = rounds * (part.weights * config.weight_word + part.params) / self.linear
+        late = rounds * max(0, 2 * part.weights - config.weight_depth) * config.weight_word / self.linear
+        outputs = part.others + part.last if stored else part.others
+        moved = count * (outputs + part.loads - each.once) + count / each.times * each.once - left
+        runs = count * (part.busy + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
-        late += outputs + loads - left
-        late += RING * each.weights * config.weight_word / self.linear if self.may_stay else count * STALL
-        words = region_words([one for one in segment.loads if one not in each.kept], config)
-        words += 0 if segment.gathered else region_words(segment.outputs, config)
-        if each.peak + words > config.act_words:
-            return max(runs, of_weights) + moved + late, False
+        late += outputs + part.loads - left
+        late += RING * part.weights * config.weight_word / self.linear if self.may_stay else count * STALL
+        if not each.room:
+            return max(runs, of_weights) + moved + late
         shorter, longer = sorted((runs, of_weights + moved))
-        beside = not self.banks or have_own_banks(segment, each.kept, config)
-        return longer + (0 if beside else BANK_CONFLICT * shorter) + late, beside
+        return longer + (0 if each.own_banks else BANK_CONFLICT * shorter) + late
 
     def moving(self, regions: Sequence[Region]) -> float:
         """Cycles in which boxes of tensors are moved, about: runs of rows, or of whole blocks of channels where rows
@@ -163,10 +216,11 @@ class GroupCosts:
         return found
 
 
-def misfit(graph: Graph, segment: Segment, config: HwConfig) -> str:
-    """What of a segment exceeds a memory, or begins or ends within a word of channels; "" if nothing does."""
+def misfit(graph: Graph, segment: Segment, config: HwConfig, used: Occupancy | None = None) -> str:
+    """What of a segment exceeds a memory, or begins or ends within a word of channels; "" if nothing does. `used`: of
+    its graph, if that is known."""
     weights = sum(weights_of(segment, config).values())
-    peak = peak_words(segment.graph, config) + gathered_words(segment, config)
+    peak = (used or Occupancy(segment.graph, config)).peak() + gathered_words(segment, config)
     if weights > config.weight_depth:
         return f"{weights} weight words of {config.weight_depth}"
     if peak > config.act_words:
@@ -178,13 +232,15 @@ def misfit(graph: Graph, segment: Segment, config: HwConfig) -> str:
     return ""
 
 
-def have_own_banks(segment: Segment, kept: Collection[Region], config: HwConfig) -> bool:
+def have_own_banks(segment: Segment, kept: Collection[Region], config: HwConfig, used: Occupancy | None = None) -> bool:
     """Whether what a segment loads, its results, and what lies between its operations have banks of their own, with the
-    neighbours' loads and results: so moves and runs do not wait for each other's ports."""
+    neighbours' loads and results: so moves and runs do not wait for each other's ports. `used`: of its graph, if that
+    is known."""
     depth, loads = config.act_depth, [region for region in segment.loads if region not in kept]
     inputs = region_words(segment.inputs, config) + region_words(loads, config)
     mine = region_words(segment.outputs, config)
-    words = inputs, between_words(segment.graph, config), mine + (gathered_words(segment, config) or mine)
+    between = (used or Occupancy(segment.graph, config)).between()
+    words = inputs, between, mine + (gathered_words(segment, config) or mine)
     return sum(-(-each // depth) for each in words) <= config.act_banks
 
 

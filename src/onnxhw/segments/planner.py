@@ -47,9 +47,7 @@ class NoPartError(DoesNotFitError):
         self.operation = op.name
 
 
-def make_plan(
-    graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL
-) -> Plan:
+def make_plan(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
     `cycles` has those of a segment's run, or raises `DoesNotFitError` or `UnsupportedError` if it cannot be scheduled
@@ -67,9 +65,7 @@ def make_plan(
     return found
 
 
-def _cheapest(
-    graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques, banks: bool
-) -> list[Segment]:
+def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques, banks: bool) -> list[Segment]:
     """The segments of the order of operations that costs less; `banks`: costs know that transfers wait for banks that
     runs use; otherwise they go beside runs wherever there are words for them."""
     known: dict[object, list[Candidate]] = {}
@@ -154,16 +150,21 @@ class _Search:
         self.groups = Groups(graph, config)
         self.costs = GroupCosts(self.groups, banks)
         self.by_first: dict[int, list[Candidate]] = {}
-        for first in range(len(graph.ops)):
-            for end in range(first + 1, min(first + longest, len(graph.ops)) + 1):
+        stuck: set[int] = set()
+        for end in range(1, len(graph.ops) + 1):
+            for first in reversed(range(max(0, end - longest), end)):
+                if first in stuck:
+                    continue
                 before = graph.ops[first - 1].output if first else None
                 key = before, *(op.output for op in graph.ops[first:end])
                 if key not in known:
                     known[key] = [*self._of(first, end)]
-                found = [replace(each, first=first, end=end) for each in known[key]]
+                there = known[key][:1]
+                same = all((each.first, each.end) == (first, end) for each in there)
+                found = known[key] if same else [replace(each, first=first, end=end) for each in known[key]]
                 self.by_first.setdefault(first, []).extend(found)
                 if not found and len(self.groups.results(first, end)) == 1:
-                    break  # one that is longer takes more memory
+                    stuck.add(first)  # one that is longer takes more memory
 
     def best(
         self, refused: Mapping[Candidate, str], exact: Mapping[Candidate, Candidate]
@@ -216,12 +217,11 @@ class _Search:
             found: dict[tuple[bool, bool], bool] = {}
             """By order, and whether it is gathered, whether transfers and runs of what was found go on side by side."""
             for cuts in finer:
-                for candidate, beside in self.costs.of(Candidate(first, end, cuts)):
+                for candidate, beside in self.costs.of(Candidate(first, end, cuts), found=found):
                     way = candidate.by_stripe, candidate.gathered
-                    if beside > found.get(way, -1):
-                        yield candidate
-                        fits = True
-                        found[way] = beside
+                    yield candidate
+                    fits = True
+                    found[way] = beside
                 gathers = self.groups.may_gather(Candidate(first, end, cuts)) and not any(way[1] for way in found)
                 if found and all(found.values()) and not gathers:
                     break
