@@ -6,16 +6,16 @@ the sum of their rough costs (`group_costs`) is least; what the scheduler then r
 counted as it is, and they are chosen again.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from enum import Enum
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
-from ..ir.graph import Graph, Op
+from ..ir.graph import Graph
 from .buffers import assign
 from .chaining import chained
 from .checker import check_plan
+from .group_choice import Choice, NoPartError
 from .group_costs import GroupCosts, misfit
 from .groups import CUTS, UNCUT, Candidate, Groups
 from .operation_order import depth_first
@@ -28,23 +28,12 @@ takes 9 % more cycles with 8."""
 FEW = 48
 """Segments at most for which costs do not know banks: finer stripes move more, and leave less time in which
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
-SAME = 0.5
-"""Cycles below which costs are equal: the first, of fewest operations, is taken. Sums of parts differ by roundings."""
 ROUNDS = 200
 """Times that groups are chosen again at most; then the cheapest of those that were tried are taken."""
 
 
 Cycles = Callable[[Graph], int | None]
 """Of a segment's run; None: not known."""
-
-
-class NoPartError(DoesNotFitError):
-    """E5191: of an operation of a graph no part fits the chip; `operation` is its name."""
-
-    def __init__(self, op: Op, refusals: Sequence[str]) -> None:
-        last = f"; last: {refusals[-1]}" if refusals else ""
-        super().__init__("E5191", f"no part of it fits the chip{last}", where=op.where, hint="a larger preset")
-        self.operation = op.name
 
 
 def make_plan(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL) -> Plan:
@@ -88,8 +77,9 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
     accepted: dict[Candidate, list[Segment]] = {}
     exact: dict[Candidate, Candidate] = {}
     """Of accepted candidates those with the costs of their runs."""
+    choice = Choice(search.groups.graph.ops, search.by_first)
     for _ in range(ROUNDS):
-        _, chosen = search.best(refused, exact)
+        _, chosen = choice.best(refused, exact)
         new = [candidate for candidate in chosen if candidate not in accepted]
         if not new:
             break
@@ -103,7 +93,7 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
                 known = [run for run in runs if run is not None]
                 exact[candidate] = search.counted(candidate, sum(known)) if len(known) == len(runs) else candidate
     others = [each for mine in search.by_first.values() for each in mine if each not in accepted]
-    cost, chosen = search.best({each: refused.get(each, "not tried") for each in others}, exact)
+    cost, chosen = choice.best({each: refused.get(each, "not tried") for each in others}, exact)
     return cost, [part for each in chosen for part in accepted[each]]
 
 
@@ -117,27 +107,6 @@ def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles)
     except (DoesNotFitError, UnsupportedError) as error:
         return error.what
     return "" if segments else "it cannot be cut so"
-
-
-class Left(Enum):
-    """What a group leaves on chip of its last result as a whole: nothing, what is stored besides, or what is there
-    alone."""
-
-    NOTHING = 0
-    STORED = 1
-    ALONE = 2
-
-
-def _costs(candidate: Candidate, left: Left) -> Iterator[tuple[Left, float]]:
-    """What a candidate may leave if the one before has left this, with its costs; nothing if it cannot be behind it."""
-    if left is Left.ALONE and not candidate.sole:
-        return
-    stored, unstored = candidate.cost, candidate.unstored
-    if left is not Left.NOTHING:
-        stored, unstored = candidate.behind, candidate.behind_unstored
-    yield Left.STORED if candidate.left else Left.NOTHING, stored
-    if candidate.left:
-        yield Left.ALONE, unstored
 
 
 class _Search:
@@ -165,38 +134,6 @@ class _Search:
                 self.by_first.setdefault(first, []).extend(found)
                 if not found and len(self.groups.results(first, end)) == 1:
                     stuck.add(first)  # one that is longer takes more memory
-
-    def best(
-        self, refused: Mapping[Candidate, str], exact: Mapping[Candidate, Candidate]
-    ) -> tuple[float, list[Candidate]]:
-        """The cheapest candidates that make all operations, in order, and their cost; E5191 if there are none. `exact`:
-        those whose costs are known better."""
-        ops = self.groups.graph.ops
-        count = len(ops)
-        chosen: dict[tuple[int, Left], tuple[float, Candidate | None, Left]]
-        chosen = {(count, left): (0.0, None, Left.NOTHING) for left in (Left.NOTHING, Left.STORED)}
-        """From an operation on, by what the one before has left: the least cost, the next candidate, and what that
-        leaves."""
-        for first in reversed(range(count)):
-            able = [each for each in self.by_first.get(first, ()) if (each.end, Left.NOTHING) in chosen]
-            ways = [(each, exact.get(each, each)) for each in able if each not in refused]
-            for left in Left:
-                found = [
-                    (cost + chosen[each.end, leaves][0], each, leaves)
-                    for each, known in ways for leaves, cost in _costs(known, left) if (each.end, leaves) in chosen
-                ]  # fmt: skip
-                if found:
-                    least = min(total for total, _, _ in found) + SAME
-                    chosen[first, left] = next(one for one in found if one[0] < least)
-        if (0, Left.NOTHING) not in chosen:
-            stuck = max(n for n in range(count) if (n, Left.NOTHING) not in chosen)
-            raise NoPartError(ops[stuck], [why for each, why in refused.items() if each.first == stuck])
-        path: list[Candidate] = []
-        at = 0, Left.NOTHING
-        while (step := chosen[at][1]) is not None:
-            path.append(step)
-            at = step.end, chosen[at][2]
-        return chosen[0, Left.NOTHING][0], path
 
     def counted(self, candidate: Candidate, runs: int) -> Candidate:
         """A candidate with its costs if its segments run for so many cycles."""
