@@ -35,6 +35,11 @@ CONFIGS = (
     replace(preset("ulx3s-25f-dense+sdram"), name="dense", act_depth=128, weight_depth=256),
 )
 """With and without a depthwise unit, and with room for a few operations at most."""
+PIECES = (
+    replace(preset("mini+sdram"), name="pieces", act_depth=256, weight_depth=24),
+    replace(preset("ulx3s-25f-dense+sdram"), name="dense pieces", act_depth=128, weight_depth=40),
+)
+"""Without room for the weights of one tile's columns."""
 KINDS = ("conv", "conv", "conv", "narrow", "depthwise", "strided", "add", "concat", "concat", "pool", "scale", "repeat")
 
 
@@ -96,12 +101,17 @@ def differing(graph: Graph, plan: Plan, config: HwConfig, cycles: PartCycles) ->
     return found
 
 
+def configuration(seed: int) -> HwConfig:
+    """That of a network: of every fifth one the weights come in pieces."""
+    return CONFIGS[seed % len(CONFIGS)] if seed % 5 else PIECES[seed // 5 % len(PIECES)]
+
+
 def main(count: int, first: int) -> int:
-    """Run so many networks, on each configuration in turn."""
+    """Run so many networks, each on its configuration."""
     wrong = refused = segments = 0
     begin = time.monotonic()
     for seed in range(first, first + count):
-        config = CONFIGS[seed % len(CONFIGS)]
+        config = configuration(seed)
         try:
             graph, cycles = network(seed), PartCycles(config)
             plan = make_plan(graph, config, cycles)

@@ -53,12 +53,13 @@ def test_the_emulator_makes_the_parts_of_the_golden_model(graph: Graph, program:
 @pytest.mark.usefixtures("compiler")
 def test_the_rtl_with_programs_of_both_kinds_in_turn(graph: Graph, program: DeviceProgram) -> None:
     """Counts and memories of one program do not stay for the next."""
-    small = chain()
-    on_chip = compile_graph(small, SMALL)
+    small, deep = chain(), NETWORKS["deep"]()
+    on_chip, pieces = compile_graph(small, SMALL), compile_graph(deep, SMALL)
     assert not on_chip.in_segments
     emulator = engines.open("emulator", SMALL)
     with CxxrtlEngine(SMALL) as rtl:
-        for seed, (one, net) in enumerate([(on_chip, small), (program, graph), (on_chip, small), (program, graph)]):
+        turns = [(on_chip, small), (program, graph), (pieces, deep), (on_chip, small), (program, graph)]
+        for seed, (one, net) in enumerate(turns):
             wanted = emulator.run(one, inputs(net, seed), trace=True)
             made = rtl.run(one, inputs(net, seed), trace=True)
             assert same(wanted, made)

@@ -74,12 +74,12 @@ def test_moments_are_those_of_a_walk_through_the_works(new_net: Any) -> None:
             complete[region.tensor] = step
     for name in outputs:
         wanted[name][1][:] = NEVER
-    found = live_ranges(lowered.graph, lowered.aliases, tasks, CONFIG, exclusive_inputs=False)
+    found = live_ranges(lowered.graph, lowered.aliases, tasks, CONFIG, ())
     for buffer, (first, last) in wanted.items():
         np.testing.assert_array_equal(found[buffer].first, first, err_msg=buffer)
         np.testing.assert_array_equal(found[buffer].last, last, err_msg=buffer)
         assert found[buffer].complete == complete[buffer]
-    stay = live_ranges(lowered.graph, lowered.aliases, tasks, CONFIG, exclusive_inputs=True)
+    stay = live_ranges(lowered.graph, lowered.aliases, tasks, CONFIG, inputs)
     assert all((stay[name].last == NEVER).all() for name in inputs)
 
 

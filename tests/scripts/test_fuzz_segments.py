@@ -14,6 +14,13 @@ def test_a_network_that_was_wrong_is_equal(capsys: pytest.CaptureFixture[str]) -
     assert "0 without room, 0 wrong" in capsys.readouterr().out
 
 
+def test_some_networks_have_their_weights_in_pieces() -> None:
+    found = [fuzz_segments.configuration(number).name for number in range(11)]
+    assert found[0] == found[10] == "pieces"
+    assert found[5] == "dense pieces"
+    assert set(found) - {"pieces", "dense pieces"} == {config.name for config in fuzz_segments.CONFIGS}
+
+
 def test_what_is_wrong_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     right = golden.run
     monkeypatch.setattr(golden, "run", lambda *given: {name: values ^ 1 for name, values in right(*given).items()})

@@ -73,7 +73,14 @@ def joined(channels: int, size: int, kernel: int, width: int) -> Graph:
     return net.graph("joined", net.conv(net.concat(one, other), width))
 
 
-NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches, "upsampled": upsampled}
+def deep() -> Graph:
+    """Convolutions of so many channels that the weights of one tile's columns exceed their memory."""
+    net = Net(40, 5)
+    y = net.conv("x", 40)
+    return net.graph("deep", net.add(y, "x"), net.conv(net.average(net.conv(y, 6, 3, 2)), 10, 1))
+
+
+NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches, "upsampled": upsampled, "deep": deep}
 
 
 def inputs(graph: Graph, seed: int = 0) -> dict[str, Array8]:

@@ -1,17 +1,17 @@
-"""Costs of groups: what comes once, shared banks, what is on chip before, windows that are added up."""
+"""Costs of groups: what comes once, shared banks, what is on chip before."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from heuristics import Net
 from small_networks import SMALL, candidates, chain, inverted
 
+from onnxhw.config import HwConfig
 from onnxhw.ir.boxes import Box
-from onnxhw.presets import preset
-from onnxhw.segments import PartCycles
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.group_costs import GroupCosts, have_own_banks, run_cycles
+from onnxhw.segments.group_costs import GroupCosts, have_own_banks
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
-from onnxhw.segments.plan import Region
+from onnxhw.segments.plan import Occupancy, Region
 
 
 def test_shared_banks_cost_more() -> None:
@@ -31,10 +31,14 @@ def test_banks_of_their_own() -> None:
     (y,) = graph.outputs
     segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
     assert segment is not None
+
+    def own(kept: Sequence[Region], config: HwConfig) -> bool:
+        return have_own_banks(segment, kept, config, Occupancy(segment.graph, config))
+
     # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
-    assert have_own_banks(segment, (), replace(SMALL, act_depth=1024))
-    assert have_own_banks(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
-    assert not have_own_banks(segment, (), replace(SMALL, act_depth=512, act_banks=4))
+    assert own((), replace(SMALL, act_depth=1024))
+    assert own(segment.loads, replace(SMALL, act_depth=512, act_banks=4))
+    assert not own((), replace(SMALL, act_depth=512, act_banks=4))
 
 
 def test_runs_that_are_known_are_counted() -> None:
@@ -78,11 +82,3 @@ def test_what_is_gathered_needs_room_for_all_of_it() -> None:
         assert any(each.gathered for each in ways) == there
         assert all(each.left == each.gathered for each in ways)
         assert all((each.unstored < each.cost) == each.gathered for each in ways)
-
-
-def test_the_array_waits_for_windows_that_are_added_up() -> None:
-    """A depthwise convolution of 5 x 5 is four windows of the depthwise unit."""
-    config, net = preset("ulx3s-85f+sdram"), Net(32, 16)
-    graph = net.graph("wide", net.conv(net.depthwise(net.conv("x", 64, 1), 5), 32, 1))
-    exact = PartCycles(config)(graph)
-    assert 0.8 * exact < run_cycles(graph, config) < 1.2 * exact

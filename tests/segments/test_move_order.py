@@ -13,7 +13,7 @@ def run(number: int, vectors: int = 10, cycles: int = 1000) -> RunTimes:
     """A segment of so many vector instructions, spread over its cycles."""
     ends = {unit: (number + 1) * vectors if unit is Unit.VECTOR else 0 for unit in UNITS}
     done = {unit: [] for unit in UNITS} | {Unit.VECTOR: [cycles * (n + 1) // vectors for n in range(vectors)]}
-    return RunTimes(number, ends, done, cycles, {Unit.VECTOR: cycles * (vectors - 1) // vectors})
+    return RunTimes(number, ends, done, cycles)
 
 
 def job(name: int, cycles: float = 100.0, behind: int = 0, **waits: int) -> MoveJob:
@@ -62,7 +62,7 @@ def test_the_last_instruction_of_a_segment_waits_for_the_microcode_of_the_next()
     runs = [run(0), run(1)]
     microcode, store = job(1, vector=9), job(2, vector=10)  # the ninth ends when the tenth has issued already
     microcode.needed = 0
-    runs[0].last[Unit.VECTOR] = microcode, 890
+    runs[0].last[Unit.VECTOR] = microcode, 890, 10
     assert order(runs, [microcode], [store], [], []) == [1, 2]
 
 
@@ -74,7 +74,7 @@ def test_what_may_need_an_instruction_goes_behind_the_microcode_that_it_waits_fo
     # of what it waits for only what has ended in that cycle can do without that load.
     runs = [run(0), run(1), run(2)]
     microcode, store, long = job(1, vector=10), job(2, vector=10 + vectors), job(3, cycles=5000.0)
-    runs[1].last[Unit.LOAD] = microcode, 500
+    runs[1].last[Unit.LOAD] = microcode, 500, 0
     long.needed, store.needed, microcode.needed = -1, 0, 1
     assert order(runs, [microcode], [store], [], [long]) == expected
 
@@ -92,7 +92,7 @@ def test_microcode_of_one_unit_does_not_wait_for_that_of_another() -> None:
     # Microcode of the load unit waits for a vector instruction that needs the vector unit's.
     runs = [run(0), run(1)]
     first, second = job(1, vector=9), job(2, vector=2)
-    runs[0].last |= {Unit.LOAD: (first, 950), Unit.VECTOR: (second, 500)}
+    runs[0].last |= {Unit.LOAD: (first, 950, 0), Unit.VECTOR: (second, 500, 10)}
     moves = ordered(runs, [[first], [second]], [], [], [])
     assert [move.fields["chip"] for move in moves] == [2, 1]
 

@@ -7,6 +7,7 @@ from .reaching_definitions import check_reaching_definitions
 from .refusals import TooLargeError, causes, combined
 from .rewrite import same_operand
 from .scheduler import (
+    InitialSchedule,
     check_capacity,
     entries,
     executed,
@@ -22,6 +23,7 @@ from .search import ScheduledCandidate, build
 from .table_limit import over_table_limit, tables_of
 
 __all__ = [
+    "InitialSchedule",
     "Occupied",
     "ScheduledCandidate",
     "TooLargeError",

@@ -45,6 +45,6 @@ def lower_conv(op: Conv, context: LoweringContext) -> MakeTasks:
         """Of what has room for its weights first."""
         images = ConstantMemories(config)
         taken = cycles_alone(way(images)(coarsest(g.y, config)), config)
-        return len(images.weight_image) > config.weight_depth, taken
+        return images.weight_words > config.weight_depth, taken
 
     return min((on_depthwise, on_array), key=cycles)(context.images)

@@ -67,6 +67,11 @@ class ConstantMemories:
         return len(self._tables) - 1
 
     @property
+    def weight_words(self) -> int:
+        """Words of the weight image."""
+        return self._weight_words
+
+    @property
     def weight_pieces(self) -> list[npt.NDArray[np.uint8]]:
         """The parts of the weight image, one behind the other: the tiles of a load lie in one of them."""
         return list(self._weights)

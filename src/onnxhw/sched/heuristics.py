@@ -1,7 +1,8 @@
 """What the scheduler tries beyond one plain schedule, each with a switch.
 
-Programs are made with `ALL`; the switches are there to be measured. `bench/heuristics.py` prints the cycles with each
-one off, and no option of a user's reaches them. Whatever is off, a program that comes out has passed `check`.
+Programs are made with `ALL`, but segments whose weights come in pieces without `row_tiles`; the switches are there to
+be measured. `bench/heuristics.py` prints the cycles with each one off, and no option of a user's reaches them. Whatever
+is off, a program that comes out has passed `check`.
 """
 
 from dataclasses import dataclass, fields

@@ -8,7 +8,7 @@ input is from the start), if at each word the other's last touch comes before th
 So an output's rows may follow the rows of an input that is being read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,9 +37,10 @@ class LiveRange:
 
 
 def live_ranges(
-    graph: Graph, aliases: Aliases, tasks: Sequence[TileTask], config: HwConfig, exclusive_inputs: bool
+    graph: Graph, aliases: Aliases, tasks: Sequence[TileTask], config: HwConfig, staying: Collection[str]
 ) -> dict[str, LiveRange]:
-    """The live ranges of all buffers; those of the outputs, and of inputs that stay, are touched to the end."""
+    """The live ranges of all buffers; those of the outputs, and of inputs that are `staying`, are touched to the
+    end."""
     first = {buffer: np.full(size, NEVER) for buffer, size in aliases.size.items()}
     last = {buffer: np.full(size, -1) for buffer, size in aliases.size.items()}
     complete = dict.fromkeys(aliases.size, -1)
@@ -52,8 +53,8 @@ def live_ranges(
             box = writes[access.region]
             box[...] = np.minimum(box, access.step)
             complete[aliases.of[access.region.tensor].buffer] = access.step
-    for port in [*graph.outputs, *(graph.inputs if exclusive_inputs else ())]:
-        touches.of[port.tensor][...] = NEVER
+    for tensor in (*(port.tensor for port in graph.outputs), *staying):
+        touches.of[tensor][...] = NEVER
     planes = {buffer: aliases.plane(graph.tensors[buffer]) for buffer in aliases.size}
     return {buffer: LiveRange(first[buffer], last[buffer], complete[buffer], planes[buffer]) for buffer in aliases.size}
 

@@ -120,11 +120,14 @@ class InitialSchedule:
 
 
 def initial_schedule(
-    graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING
+    graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING, streams: bool = False
 ) -> InitialSchedule:
-    """The first program of a graph; errors as `schedule`."""
+    """The first program of a graph; errors as `schedule`. `streams`: its weights may be more than their memory holds,
+    for they come in pieces, anew for each tile of rows; then it has the fewest tiles."""
     lowered = lower(same_operand(graph), config, use, occupied)
-    check_capacity(lowered.images, config)
+    check_capacity(lowered.images, config, streams)
+    if lowered.images.weight_words > config.weight_depth:
+        lowered = replace(lowered, use=replace(use, row_tiles=False))
     candidate = first(lowered)
     inputs = dict.fromkeys(port.tensor for port in graph.inputs)
     if why := require_regions([candidate.places[name] for name in inputs], config.word):
@@ -170,17 +173,18 @@ def unnamed(port: Port) -> Port:
     return replace(port, steps=tuple({**step, "name": ""} for step in port.steps))
 
 
-def check_capacity(images: ConstantMemories, config: HwConfig) -> None:
-    """`DoesNotFitError` E5102 (weights), E5103 (parameters) or E5105 (tables), with all that is too large."""
+def check_capacity(images: ConstantMemories, config: HwConfig, streams: bool = False) -> None:
+    """`DoesNotFitError` E5102 (weights, unless they come in pieces: `streams`), E5103 (parameters) or E5105 (tables),
+    with all that is too large."""
     problems = []
     for code, what, used, available, use, field in (
-        ("E5102", f"weight words of {config.weight_word} bytes", len(images.weight_image), config.weight_depth,
+        ("E5102", f"weight words of {config.weight_word} bytes", images.weight_words, config.weight_depth,
          images.weight_use, "weight_depth"),
         ("E5103", f"parameter rows of {config.lanes} entries", len(images.param_image), config.param_depth,
          images.param_use, "param_depth"),
         ("E5105", "tables", len(images.table_image), config.tables, {}, "tables"),
     ):  # fmt: skip
-        if used > available:
+        if used > available and not (streams and code == "E5102"):
             largest = max(use, key=lambda name: use[name]) if use else ""
             detail = f"; largest layer: {largest!r} with {use[largest]}" if largest else ""
             problems.append((code, f"needs {used} {what}, {config.name} has {available}{detail}", field))

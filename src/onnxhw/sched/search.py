@@ -101,7 +101,9 @@ def build(
     `below`."""
     tasks, needs = _begun(lowered, point)
     if point.overlap and not needs.live:
-        needs.live = live_ranges(lowered.graph, lowered.aliases, tasks, lowered.config, point.exclusive_inputs)
+        inputs = [port.tensor for port in lowered.graph.inputs]
+        staying = [name for name in inputs if point.exclusive_inputs or name in lowered.occupied.kept]
+        needs.live = live_ranges(lowered.graph, lowered.aliases, tasks, lowered.config, staying)
     bases = allocate(needs, lowered.config, point.order, point.preferences, point.overlap)
     if bases is None:
         return None

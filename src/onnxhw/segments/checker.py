@@ -14,6 +14,7 @@ from ..ir.verify import verify
 from .chaining import pending_words
 from .gathering import gathered_words, on_chip
 from .plan import Buffer, Plan, Segment, peak_words, ports_of, region_words, weights_of
+from .weight_stream import may_stream
 
 Written = dict[str, npt.NDArray[np.bool_]]
 
@@ -26,7 +27,8 @@ def check_plan(graph: Graph, plan: Plan, config: HwConfig) -> None:
       makes some whole rows of it;
     - every element is written once, by a segment before the one that reads it, and all outputs are written;
     - what a segment needs at once fits weight and activation memory, loads that come early included, and those
-      read nothing that the segment before writes;
+      read nothing that the segment before writes; only the weights of one operation alone, of one set of columns, may
+      come in pieces;
     - every buffer is as large as its tensor, or as the weights that it holds; it is in use whenever it is written or
       read, lies in external memory, and shares no byte with another that is in use at the same time.
     """
@@ -84,7 +86,8 @@ def _results(n: int, segment: Segment, written: Written) -> None:
 def _capacity(n: int, segments: Sequence[Segment], config: HwConfig) -> None:
     segment, after = segments[n], segments[n + 1] if n + 1 < len(segments) else None
     words = sum(weights_of(segment, config).values())
-    _require(words <= config.weight_depth, n, f"needs {words} weight words of {config.weight_depth}")
+    fits = words <= config.weight_depth or may_stream(segment.graph, config)
+    _require(fits, n, f"needs {words} weight words of {config.weight_depth}")
     kept = set(after.inputs) - set(after.loads) if after else set()
     words = peak_words(segment.graph, config, ports_of(segment, kept)) + gathered_words(segment, config)
     _require(words <= config.act_words, n, f"needs {words} activation words of {config.act_words}")

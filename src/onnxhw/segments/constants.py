@@ -59,6 +59,17 @@ class ConstantRing:
                 placed[key] = self.resident[key] + np.arange(words), False
         return placed
 
+    def stream(self, words: int) -> Words:
+        """Room for words that come in front of one instruction and are not looked for again, in a row."""
+        if self.next + words > self.size:
+            self.next = self.bound
+        assert self.next + words <= self.size
+        found = self.next + np.arange(words)
+        self._owner[found] = self._count
+        self._count += 1
+        self.next += words
+        return found
+
     def _still_present(self, key: bytes, wraps: bool) -> Words | None:
         """The words of constants that are still there, in a row unless it `wraps`."""
         number, words = self._held.get(key, (NOBODY, np.zeros(0, np.int64)))

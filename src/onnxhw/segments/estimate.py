@@ -2,7 +2,8 @@
 
 Core and external memory work side by side. The run of a segment begins when its loads and the run before have ended.
 Loads of activations begin with the run before if they are `early`, else with its end. Weights come, in the order of
-their use, into what the running segment leaves free of the weight memory; what does not find room comes behind it.
+their use, into what the running segment leaves free of the weight memory; what does not find room comes behind it, or
+beside its own run if they come in pieces (`weight_stream`).
 Stores begin with the end of their run; where the next run needs their place, it waits for them. External memory does
 one thing after the other. Not counted: microcode, which a segment of another kind than the one before has to load.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from ..config import HwConfig
 from ..ir.graph import Graph
 from .plan import PARAM_BYTES, Plan, Region, Segment, Weights, peak_words, region_words, weights_of
+from .weight_stream import passes, streams
 
 LINEAR, SPILLED = 0.96, 0.90
 """Share of a column per cycle that long linear streams and short rows have: 192 and 180 of 200 MB/s on the ULX3S
@@ -64,7 +66,8 @@ def _plain(value: object) -> object:
 
 def new_weights(before: Segment | None, segment: Segment, config: HwConfig, resident: Weights = NO_WEIGHTS) -> Weights:
     """The weights that a segment does not find on chip, in words; `resident` are always there."""
-    there = {**resident, **(weights_of(before, config) if before else {})}
+    stayed = before is not None and not streams(before, config)
+    there = {**resident, **(weights_of(before, config) if before and stayed else {})}
     return {key: words for key, words in weights_of(segment, config).items() if key not in there}
 
 
@@ -98,7 +101,12 @@ def estimate_cycles(
     channel = _Channel(config.external.data_bits / 8)
     pairs = list(zip((None, *plan.segments), plan.segments, strict=False))
     new = [new_weights(before, segment, config, resident) for before, segment in pairs]
-    words, sizes = [sum(mine.values()) for mine in new], [weight_bytes(mine, config, params) for mine in new]
+    words = [sum(mine.values()) for mine in new]
+    pieces = [streams(segment, config) for segment in plan.segments]
+    sizes = [
+        weight_bytes(mine, config, params) * (passes(segment.graph, config) if in_pieces else 1)
+        for mine, segment, in_pieces in zip(new, plan.segments, pieces, strict=True)
+    ]
     depth = config.weight_depth - sum(resident.values())
     missing = [float(size) for size in sizes]
     """Bytes of each segment's new weights that are not on chip yet."""
@@ -127,7 +135,7 @@ def estimate_cycles(
         if pending and depends(segment, pending):
             channel.move(ended, _bytes(pending), SPILLED)
             pending = ()
-        if missing[n]:
+        if missing[n] and not pieces[n]:
             ready = channel.move(ended, missing[n], LINEAR)
         if segment.loads and not segment.early:
             ready = channel.move(ended, _bytes(segment.loads), SPILLED)
@@ -138,11 +146,13 @@ def estimate_cycles(
         took = cycles(segment.graph) + SWAP
         started = max(ready, ended)
         ended, run = started + took, run + took
+        if missing[n] and pieces[n]:
+            ended = max(ended, channel.move(started, missing[n], LINEAR))
         # What is gathered for all that read it is not stored.
         outputs = () if segment.gathered and segment.gathered.tensor not in read else segment.outputs
         moved += _bytes(segment.loads) + _bytes(outputs)
         there = weights_of(segment, config)
-        used = sum(size for key, size in there.items() if key not in resident)
+        used = 0 if pieces[n] else sum(size for key, size in there.items() if key not in resident)
         pending = outputs
     end = channel.move(ended, _bytes(pending), SPILLED)
     return PlanEstimate(max(end, ended), run, channel.busy, sum(sizes), moved, channel.column)

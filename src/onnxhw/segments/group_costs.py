@@ -6,7 +6,7 @@ once; and some cycles for each segment.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, prod
+from math import inf
 
 from ..config import HwConfig
 from ..ir.graph import Graph
@@ -14,26 +14,13 @@ from .estimate import LINEAR, SWAP
 from .gathering import gathered_words
 from .groups import Boxes, Candidate, Groups
 from .move_order import COLUMN, RUN
-from .plan import (
-    PARAM_BYTES,
-    Occupancy,
-    Region,
-    Segment,
-    act_words,
-    array_cycles,
-    depthwise_cycles,
-    pieces,
-    ports_of,
-    region_words,
-    weights_of,
-)
+from .part_work import NO_WORK, Work, work_of
+from .plan import Occupancy, OperationPart, Region, Segment, ports_of, region_words
 from .regions import fits_words
+from .weight_stream import may_stream, passes
 
 OVERHEAD = 200
 """Cycles of a segment's run that no unit works, about: a convolution of 113,381 cycles has 112,896 of products."""
-SUMMED = 0.75
-"""Share of the cycles of depthwise convolutions of several windows for which the array waits, about: 0.7 where one of
-5 x 5 follows a convolution of EfficientNet-lite0, 1.1 where it comes before one."""
 STALL = 700
 """Cycles that a segment more costs besides, as moves and runs wait for each other at its ends, about: 860 with the 128
 and 224 segments of convolutions of ResNet-50, 900 with 32 instead of 16 of MobileNetV1's."""
@@ -56,11 +43,11 @@ NONE_FOUND: Mapping[Way, bool] = {}
 
 @dataclass(frozen=True)
 class _Part:
-    """A segment that is one of many: its weight words, bytes of its parameters, the cycles of its run, and those in
-    which what it loads comes, its last operation's result goes, and its other results."""
+    """A segment that is one of many: what it has to do, the cycles of its run, and those in which what it loads comes,
+    its last operation's result goes, and its other results."""
 
-    weights: int
-    params: int
+    segment: Segment
+    work: Work
     busy: float
     loads: float
     last: float
@@ -89,6 +76,7 @@ class GroupCosts:
         self.column = self.config.external.data_bits // 8
         self.linear = self.column * LINEAR
         self.inputs = {port.tensor for port in self.graph.inputs}
+        self.works: dict[OperationPart, Work] = {}
         held = self.config.weight_depth * self.config.weight_word
         self.may_stay = held < sum(op.weight.size for op in self.graph.ops) < STAY * held
 
@@ -103,8 +91,8 @@ class GroupCosts:
         segment = self.groups.middle(candidate, boxes)
         if segment is None:
             return
-        used = Occupancy(segment.graph, self.config)
-        if misfit(self.graph, segment, self.config, used):
+        used, work = Occupancy(segment.graph, self.config), self._work(segment)
+        if misfit(self.graph, segment, self.config, work.weights, used):
             return
         part: _Part | None = None
         blocks, count = len(boxes.channels), len(boxes)
@@ -124,19 +112,28 @@ class GroupCosts:
                 room, own_banks = self._beside(mine, kept, words, used)
                 if way in found and not (room and own_banks):
                     continue
-                part = part or self._part(segment, count, runs)
+                part = part or self._part(segment, work, work.cycles + OVERHEAD if runs is None else runs / count)
                 each = _Repeated(part, self.moving(kept), times, room, own_banks)
                 once = segment.loads if count == 1 else kept if times == count else ()
                 yield self._with_costs(candidate, way, each, (blocks, count), once), room and own_banks
 
-    def _part(self, segment: Segment, count: int, runs: int | None) -> _Part:
-        """The segment in the middle of so many; `runs`: as of `of`."""
-        graph = segment.graph
-        weights = sum(weights_of(segment, self.config).values())
-        params = PARAM_BYTES * sum(len(op.weight) for op in graph.ops)
-        busy = run_cycles(graph, self.config) + OVERHEAD if runs is None else runs / count
+    def _work(self, segment: Segment) -> Work:
+        """What the segment has to do, crops besides; other groups have parts of the same operations."""
+        found, parts = NO_WORK, iter(segment.parts)
+        part = next(parts, None)
+        for op in segment.graph.ops:
+            if part is None or op.output != part.tensor:
+                found = found.plus(work_of(segment.graph, op, self.config))
+                continue
+            if part not in self.works:
+                self.works[part] = work_of(segment.graph, op, self.config)
+            found, part = found.plus(self.works[part]), next(parts, None)
+        return found
+
+    def _part(self, segment: Segment, work: Work, busy: float) -> _Part:
+        """The segment in the middle, whose run takes so long."""
         outputs = segment.outputs[-1:], segment.outputs[:-1]  # the last operation's is the last
-        return _Part(weights, params, busy, *map(self.moving, (segment.loads, *outputs)))
+        return _Part(segment, work, busy, *map(self.moving, (segment.loads, *outputs)))
 
     def _reused(
         self, candidate: Candidate, boxes: Boxes, segment: Segment, used: Occupancy
@@ -180,7 +177,7 @@ class GroupCosts:
 
     def _cost(self, each: _Repeated, blocks: int, count: int, by_stripe: bool, left: float, stored: bool) -> float:
         """Cycles of `count` segments."""
-        if by_stripe and blocks * each.part.weights <= self.config.weight_depth:  # the first stripe brings all weights
+        if by_stripe and blocks * each.part.work.weights <= self.config.weight_depth:  # the first stripe brings all
             first = self._in_a_row(each, blocks, blocks, left, stored)
             return first + self._in_a_row(each, count - blocks, 0, 0, stored)
         return self._in_a_row(each, count, count if by_stripe else blocks, left, stored)
@@ -189,14 +186,17 @@ class GroupCosts:
         """Cycles of `count` segments whose weights come so many `rounds`. What `left` cycles would bring is on chip
         before the first one; `stored`: results are."""
         part, config = each.part, self.config
-        of_weights = rounds * (part.weights * config.weight_word + part.params) / self.linear
-        late = rounds * max(0, 2 * part.weights - config.weight_depth) * config.weight_word / self.linear
+        work, weights = part.work, part.work.weights
+        late = rounds * max(0, 2 * weights - config.weight_depth) * config.weight_word / self.linear
+        if weights > config.weight_depth:  # they come in pieces, beside the run, and anew in each segment
+            rounds, weights, late = count, weights * passes(part.segment.graph, config), 0.0
+        of_weights = rounds * (weights * config.weight_word + work.params) / self.linear
         outputs = part.others + part.last if stored else part.others
         moved = count * (outputs + part.loads - each.once) + count / each.times * each.once - left
         runs = count * (part.busy + SWAP)
         # The first loads and the last stores of a group wait for, and hold up, the groups around it.
         late += outputs + part.loads - left
-        late += RING * part.weights * config.weight_word / self.linear if self.may_stay else count * STALL
+        late += RING * work.weights * config.weight_word / self.linear if self.may_stay else count * STALL
         if not each.room:
             return max(runs, of_weights) + moved + late
         shorter, longer = sorted((runs, of_weights + moved))
@@ -216,12 +216,11 @@ class GroupCosts:
         return found
 
 
-def misfit(graph: Graph, segment: Segment, config: HwConfig, used: Occupancy | None = None) -> str:
-    """What of a segment exceeds a memory, or begins or ends within a word of channels; "" if nothing does. `used`: of
-    its graph, if that is known."""
-    weights = sum(weights_of(segment, config).values())
-    peak = (used or Occupancy(segment.graph, config)).peak() + gathered_words(segment, config)
-    if weights > config.weight_depth:
+def misfit(graph: Graph, segment: Segment, config: HwConfig, weights: int, used: Occupancy) -> str:
+    """What of a segment of so many weight words exceeds a memory, or begins or ends within a word of channels; "" if
+    nothing does. `used`: of its graph."""
+    peak = used.peak() + gathered_words(segment, config)
+    if weights > config.weight_depth and not may_stream(segment.graph, config):
         return f"{weights} weight words of {config.weight_depth}"
     if peak > config.act_words:
         return f"{peak} activation words of {config.act_words}"
@@ -232,32 +231,11 @@ def misfit(graph: Graph, segment: Segment, config: HwConfig, used: Occupancy | N
     return ""
 
 
-def have_own_banks(segment: Segment, kept: Collection[Region], config: HwConfig, used: Occupancy | None = None) -> bool:
+def have_own_banks(segment: Segment, kept: Collection[Region], config: HwConfig, used: Occupancy) -> bool:
     """Whether what a segment loads, its results, and what lies between its operations have banks of their own, with the
-    neighbours' loads and results: so moves and runs do not wait for each other's ports. `used`: of its graph, if that
-    is known."""
+    neighbours' loads and results: so moves and runs do not wait for each other's ports. `used`: of its graph."""
     depth, loads = config.act_depth, [region for region in segment.loads if region not in kept]
     inputs = region_words(segment.inputs, config) + region_words(loads, config)
     mine = region_words(segment.outputs, config)
-    between = (used or Occupancy(segment.graph, config)).between()
-    words = inputs, between, mine + (gathered_words(segment, config) or mine)
+    words = inputs, used.between(), mine + (gathered_words(segment, config) or mine)
     return sum(-(-each // depth) for each in words) <= config.act_banks
-
-
-def run_cycles(graph: Graph, config: HwConfig) -> float:
-    """Cycles of the unit that has most to do: array, depthwise and vector unit work side by side. Windows of a
-    depthwise convolution that are added up take accumulators, for which the array waits, too."""
-    array, depthwise, vector = 0.0, 0, 0
-    for op in graph.ops:
-        (x, *_), y = graph.operands(op), graph.tensors[op.output]
-        drained = act_words(y.shape, config) * config.lane_groups
-        if not op.weight.size:
-            vector += 0 if op.joins else drained * max(1, op.taps)
-            continue
-        vector += drained
-        if (cycles := depthwise_cycles(op, x, config)) is not None:
-            depthwise += cycles
-            array += SUMMED * cycles if prod(pieces(op)) > 1 else 0
-        else:
-            array += array_cycles(op, x, config)
-    return max(array, depthwise, vector)

@@ -22,8 +22,8 @@ LONG_CUTS = (*CUTS, 96, 128, 192, 256, 384, 512)
 """Numbers of stripes of columns of what is longer than high, as sound is: 512 stripes of half the memory for
 activations are as much as the external memory holds."""
 MANY_BLOCKS = (96, 128, 192, 256, 384, 512, 768, 1024)
-"""Numbers of blocks of channels that are tried where no fewer fit: of the 1,000 classes behind 1,280 channels a memory
-of 16 KB holds 8 at a time."""
+"""Numbers of blocks of channels that are tried where no fewer fit, and last a block for each tile's columns: of the
+1,000 classes behind 1,280 channels a memory of 16 KB holds 8 at a time."""
 FEW_CUTS = (1, 2, 3, 4)
 """Numbers of stripes of the other side: a line buffer of 64 words holds 224 pixels in four."""
 Cuts = tuple[int, int, int]
@@ -146,10 +146,10 @@ class Groups:
             yield [each for each in found if each != UNCUT]
 
     def _blocks(self, allowed: bool, channels: int) -> list[int]:
-        """Numbers of blocks of so many channels; the last of many: a block for each tile's columns."""
+        """Numbers of blocks of so many channels; the last one: a block for each tile's columns."""
         most = -(-channels // self.config.used_cols)
         few = [n for n in CUTS if n <= most]
-        return [*few, *(n for n in MANY_BLOCKS if n < most), *[most] * (most > CUTS[-1])] if allowed else [1]
+        return [*few, *(n for n in MANY_BLOCKS if n < most), *[most] * (most not in CUTS)] if allowed else [1]
 
     def boxes(self, candidate: Candidate) -> Boxes:
         """Those of the last result: blocks of channels, and stripes of columns, in each stripes of rows."""

@@ -5,7 +5,6 @@ of tensors that no running instruction is in the way of; and results leave. Ever
 says is in its way (`hazards`), every instruction for the moves that it needs, and `move_order` says which move is next.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +22,7 @@ from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
 from .part_entries import part_entries
 from .part_schedule import PartSchedules
+from .phases import LastIssue, phases, spans_of
 from .placing import PlacedSegment, place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
@@ -74,6 +74,8 @@ class _Linker:
         self.copied = [state for state in states if state not in in_place]
         self.tensors = TensorMoves(graph, config, self.external, rooms, in_place)
         self.runs: list[RunTimes] = []
+        self.holders: dict[Unit, LastIssue] = {}
+        """Where each unit's last instruction so far issues."""
         self.microcode: dict[Unit, list[MoveJob]] = {unit: [] for unit in self.code.units}
         self.entries: dict[str, Entry] = {}
         self.layers = LinkedLayers(graph)
@@ -106,7 +108,7 @@ class _Linker:
     def _segment(self, n: int, placed: PlacedSegment) -> None:
         before, queues = self.code.counts, (*self.constants.jobs.values(), self.tensors.loads)
         there = [len(queue) for queue in queues]
-        brought = self.constants.bring(placed)
+        brought = self.constants.bring(placed, before[Unit.LOAD])
         for region, place in placed.stored:
             self.tensors.store(n - 1, region, place)
         for region, name in placed.loads:
@@ -116,30 +118,26 @@ class _Linker:
                 job.wait(before)
         added = self.code.segment(brought.code)
         times = placed.part.candidate.times
-        spans = {unit: [(span.issue, span.done) for span in times.spans[unit]] for unit in added} | {
-            Unit.LOAD: brought.spans
-        }
-        done = {unit: [end for _, end in mine] for unit, mine in spans.items()}
-        issued = {unit: mine[-1][0] for unit, mine in spans.items() if mine}
-        run = RunTimes(n, self.code.counts, done, times.cycles, issued)
-        self.constants.wait(run, placed, added, brought.spans)
-        self.tensors.wait(run, placed, added, before)
-        self.runs.append(run)
+        spans = spans_of(times, brought.spans)
+        runs, last = phases(n, brought.code, spans, times.cycles, brought.first_loads, before)
+        self.constants.wait(runs, placed, added, brought)
+        self.tensors.wait(runs[0], placed, added, before)
+        self.runs += runs
         for unit, mine in added.items():
             if mine:
-                self._microcode(unit, len(mine), before[unit])
+                self._microcode(unit, len(mine))
+        self.holders |= last
         self._entries(n, placed, before)
         names = {each.op for each in placed.segment.parts}
         self.layers.add(placed.part.lowered, placed.part.candidate, names, brought.cuts, before)
 
-    def _microcode(self, unit: Unit, count: int, first: int) -> None:
+    def _microcode(self, unit: Unit, count: int) -> None:
         """Bring the microcode of a unit's last instructions, for which its last one before them waits."""
-        at = bisect_left(self.runs, first, key=lambda run: run.ends[unit]) if first else len(self.runs)
-        holder = self.runs[at] if at < len(self.runs) else None
-        job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.number if holder else -1)
+        holder = self.holders.get(unit)
+        job = MoveJob(self.code.microcode(unit, count), MICROCODE, {}, needed=holder.run.number if holder else -1)
         self.microcode[unit].append(job)
         if holder:
-            holder.last[unit] = job, holder.issued[unit]
+            holder.run.last[unit] = job, holder.cycle, len(self.code.units[unit]) - count
 
     def _order(self) -> None:
         """Put all moves in order."""

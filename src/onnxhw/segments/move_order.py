@@ -59,19 +59,18 @@ def move_job(fields: Sequence[dict[str, int]], waits: Mapping[Unit, int], config
 @dataclass(eq=False)
 class RunTimes:
     """The own times of the segment `number`: instructions of each unit up to its end, `done` of each of its own,
-    `cycles` of all; `issued`, the last one of each unit.
+    `cycles` of all.
 
-    `needs`: jobs that it waits for, each with the cycle in which it would; `last`: by unit, the one
-    that its last instruction waits for, likewise.
+    `needs`: jobs that it waits for, each with the cycle in which it would; `last`: by unit, the one that its last
+    instruction waits for, likewise, and how many instructions there are up to that.
     """
 
     number: int
     ends: Counts
     done: Mapping[Unit, Sequence[int]]
     cycles: int
-    issued: Mapping[Unit, int]
     needs: dict[MoveJob, int] = field(default_factory=dict)
-    last: dict[Unit, tuple[MoveJob, int]] = field(default_factory=dict)
+    last: dict[Unit, tuple[MoveJob, int, int]] = field(default_factory=dict)
 
     def wait(self, item: LinkedInstruction, job: MoveJob, issue: int) -> None:
         """An instruction of the segment, that could issue in this cycle, waits for a job."""
@@ -145,13 +144,13 @@ class _Simulation:
             return None
         run = self.runs[n]
         left = run.ends[unit] - count
-        return self._after(n, run.done[unit][len(run.done[unit]) - 1 - left], unit if left else None)
+        return self._after(n, run.done[unit][len(run.done[unit]) - 1 - left], unit, count)
 
-    def _after(self, n: int, cycle: int, unit: Unit | None = None) -> float | None:
+    def _after(self, n: int, cycle: int, unit: Unit | None = None, count: int = 0) -> float | None:
         """When a segment that has begun is in this cycle of its own; None while it might never be. If an instruction of
         `unit` that is not the last one ends in it, that need not wait for the last one."""
-        later = [(job, cycle - issue) for other, (job, issue) in self.runs[n].last.items()
-                 if issue < cycle and other != unit]  # fmt: skip
+        later = [(job, cycle - issue) for other, (job, issue, last) in self.runs[n].last.items()
+                 if issue < cycle and (other != unit or count >= last)]  # fmt: skip
         if not all(job.taken for job, _ in later):
             return None
         return max([self.starts[n] + cycle, *(job.done + more for job, more in later)])

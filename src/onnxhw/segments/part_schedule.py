@@ -9,7 +9,7 @@ import numpy as np
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
-from ..isa.instructions import Code, Ordered
+from ..isa.instructions import Code, Load, Ordered
 from ..isa.microcode import length
 from ..isa.timing import Timeline, timeline
 from ..isa.units import Unit
@@ -17,11 +17,12 @@ from ..passes.packed_inputs import packed_inputs
 from ..program.layout import Place
 from ..program.storage import PackedInput
 from ..program.variant import Variant
-from ..sched import Occupied, ScheduledCandidate, build, initial_schedule, same_operand
+from ..sched import InitialSchedule, Occupied, ScheduledCandidate, build, initial_schedule, same_operand
 from ..sched.alloc import ORDERS
 from ..sched.lower import LoweredGraph, lower
 from ..sched.search_points import SearchPoint
 from .estimate import kind
+from .weight_stream import may_stream, weight_pieces
 
 LIKE = 1.015
 """Beside other words a search point of a segment's kind is taken without another search, if it takes at most so many
@@ -56,6 +57,11 @@ class ScheduledPart:
     lowered: LoweredGraph
     candidate: ScheduledCandidate
     storage: dict[str, PackedInput]
+
+    @property
+    def streams(self) -> bool:
+        """Whether its weights are more than their memory holds, and come in pieces."""
+        return self.lowered.images.weight_words > self.lowered.config.weight_depth
 
     @property
     def places(self) -> dict[str, Place]:
@@ -159,11 +165,12 @@ class PartSchedules:
         error: DoesNotFitError | UnsupportedError | None = None
         for number, way in enumerate(ways):
             try:
-                begun = initial_schedule(way.graph, self.config, occupied=occupied)
+                streams = may_stream(way.graph, self.config)
+                begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams)
             except (DoesNotFitError, UnsupportedError) as refused:
                 error = refused
                 continue
-            if unit := _too_long(begun.candidate.code, self.config):
+            if unit := _too_long(begun, self.config):
                 error = DoesNotFitError("E5104", f"{unit} microcode is too long for its ring beside another segment's")
                 continue
             if best is None or begun.candidate.cycles < best[1].candidate.cycles:
@@ -214,9 +221,13 @@ class PartSchedules:
         return self._times[key]
 
 
-def _too_long(code: Code, config: HwConfig) -> Unit | None:
+def _too_long(begun: InitialSchedule, config: HwConfig) -> Unit | None:
     """A unit whose instructions, with what they wait for in a linked program, may not have room in its ring of
     microcode while the last one before them is there."""
+    code = begun.candidate.code
+    loads = [each for each in code[Unit.LOAD] if isinstance(each, Load)]
+    if begun.lowered.images.weight_words > config.weight_depth and weight_pieces(loads, config) is None:
+        return Unit.LOAD
     for unit in Unit:
         mine = code.get(unit, ())
         # The ordering fields lie in two words at most.

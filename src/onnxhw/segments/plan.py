@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,7 @@ class Region:
         return cls(tensor, Box.whole(graph.tensors[tensor].shape))
 
 
-@dataclass(frozen=True)
-class OperationPart:
+class OperationPart(NamedTuple):
     """A box of the result, `tensor`, of one of the model's operations."""
 
     op: str

@@ -19,7 +19,7 @@ from .group_choice import Choice, NoPartError
 from .group_costs import GroupCosts, misfit
 from .groups import CUTS, UNCUT, Candidate, Groups
 from .operation_order import depth_first
-from .plan import Plan, Segment
+from .plan import Occupancy, Plan, Segment, weights_of
 from .techniques import ALL, Techniques
 
 LONGEST = 14
@@ -99,9 +99,11 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
 
 def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles) -> str:
     """Why a candidate cannot be; "" if it can."""
+    config = groups.config
     try:
         for segment in segments or ():
-            if why := misfit(groups.graph, segment, groups.config):
+            weights, used = sum(weights_of(segment, config).values()), Occupancy(segment.graph, config)
+            if why := misfit(groups.graph, segment, config, weights, used):
                 return why
             cycles(segment.graph)
     except (DoesNotFitError, UnsupportedError) as error:
@@ -144,12 +146,12 @@ class _Search:
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
         """Everything at once if that fits; else of each number of blocks and of columns, in each order, gathered or
         not, the fewest stripes of rows that fit, and the fewest with which transfers and runs can go on side by side.
-        More than 64 blocks are tried only if no fewer fit."""
+        Numbers of blocks that are none of `CUTS` are tried only if no fewer fit."""
         for candidate, _ in self.costs.of(Candidate(first, end, UNCUT)):
             yield candidate
         fits = False
         for finer in self.groups.cuts(first, end):
-            if fits and finer and finer[0][0] > CUTS[-1]:
+            if fits and finer and finer[0][0] not in CUTS:
                 break
             found: dict[tuple[bool, bool], bool] = {}
             """By order, and whether it is gathered, whether transfers and runs of what was found go on side by side."""

@@ -27,15 +27,16 @@ def cut_loads(loads: Sequence[Load], at: npt.NDArray[np.int64], config: HwConfig
     tiles, most = TILES, max((load.tiles * load.nt_n for load in loads), default=0)
     while True:
         found = [_cut(load, at, config, tiles) for load in loads]
-        if _words(found) <= config.load_ucode or tiles >= most:
+        if fit_ring(found, config) or tiles >= most:
             return found
         tiles *= 2
 
 
-def _words(cut: Sequence[Sequence[Load]]) -> int:
-    """Words of microcode that loads take at most, and the load before them and the one behind."""
+def fit_ring(cut: Sequence[Sequence[Load]], config: HwConfig) -> bool:
+    """Whether the load unit's ring of microcode has room for loads at once, with the one before them and the one
+    behind, whatever their words."""
     each = max((load.words() for mine in cut for load in mine), default=0) + 1
-    return (sum(map(len, cut)) + 2) * each
+    return (sum(map(len, cut)) + 2) * each <= config.load_ucode
 
 
 def may_wrap(loads: Sequence[Load], config: HwConfig) -> bool:
