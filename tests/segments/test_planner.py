@@ -12,7 +12,7 @@ from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.presets import preset
 from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
-from onnxhw.segments.group_choice import Choice, NoPartError
+from onnxhw.segments.group_choice import NoPartError
 from onnxhw.segments.operation_order import depth_first
 from onnxhw.segments.plan import OperationPart
 from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _Search
@@ -68,7 +68,7 @@ def test_runs_are_counted_as_they_are() -> None:
 def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain()
     search = _Search(graph, SMALL, 3, {})
-    _, first = Choice(graph.ops, search.by_first).best({}, {})
+    _, first = search.choice.best({}, {})
     monkeypatch.setattr(planner, "ROUNDS", 1)
     cost, segments = _accepted(search, lambda _: 10**6)
     assert cost >= 10**6 * len(segments)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 from ..ir.boxes import Box
 from ..ir.graph import Copy, Graph, Op, Piece, Port, Tensor
@@ -26,22 +27,36 @@ class PartOf:
         return self._op.part(self._box, self._graph.operands(self._op), self._graph.tensors[self._op.output])
 
     @cached_property
-    def tensor(self) -> Tensor:
-        """That of the box alone."""
-        return replace(self._graph.tensors[self._op.output], shape=self._box.shape)
-
-    @cached_property
     def made(self) -> OperationPart:
         """What of the model's operation it is."""
         return OperationPart(self._op.name, self._op.output, self._box)
 
 
+class Cropped(NamedTuple):
+    """A box of one of the model's tensors: a tensor of the same name, that as a port, and as a region."""
+
+    tensor: Tensor
+    port: Port
+    region: Region
+
+
 class PartsOf:
-    """The parts of a graph's operations, each worked out once: of a search's groups many have the same ones."""
+    """The parts of a graph's operations, and the boxes of its tensors, each worked out once: of a search's groups many
+    have the same ones."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._known: dict[tuple[str, Box], PartOf] = {}
+        self._cropped: dict[tuple[str, Box], Cropped] = {}
+
+    def cropped(self, name: str, box: Box) -> Cropped:
+        """A box of a tensor."""
+        key = name, box
+        if (found := self._cropped.get(key)) is None:
+            tensor = replace(self.graph.tensors[name], shape=box.shape)
+            found = Cropped(tensor, Port(name, tensor.shape, "int8", name), Region(name, box))
+            self._cropped[key] = found
+        return found
 
     def of(self, op: Op, box: Box) -> PartOf:
         """That of a box of an operation's result."""
@@ -110,24 +125,25 @@ class _Cut:
 
     def __init__(self, needed: NeededBoxes) -> None:
         self.graph, self.boxes, self.parts = needed.graph, needed.boxes, needed.parts
+        self.cropped = needed.known.cropped
         self.tensors: dict[str, Tensor] = {}
         self.ops: list[Op] = []
 
     def segment(self, ops: Sequence[Op], wanted: Sequence[str]) -> Segment | None:
         boxes, made = self.boxes, {op.output for op in ops}
-        inputs = list(dict.fromkeys([name for op in ops for name in op.inputs if name not in made]))
-        inputs = [name for name in inputs if boxes[name].size]
-        for name in inputs:
-            x = self.graph.tensors[name]
-            self.tensors[name] = Tensor(name, boxes[name].shape, x.scale, x.zero_point)
+        names = dict.fromkeys([name for op in ops for name in op.inputs if name not in made])
+        inputs = [self.cropped(name, box) for name in names if (box := boxes[name]).size]
+        for each in inputs:
+            self.tensors[each.port.name] = each.tensor
         for op in ops:
             if not self._add(op):
                 return None
-        ports = ([*map(self._port, names)] for names in (inputs, wanted))
-        read = tuple([Region(name, boxes[name]) for name in inputs])
-        outputs = tuple([Region(name, boxes[name]) for name in wanted])
+        outputs = [self.cropped(name, boxes[name]) for name in wanted]
+        ports = [each.port for each in inputs], [each.port for each in outputs]
+        read = tuple([each.region for each in inputs])
         parts = tuple([self.parts[op.output].made for op in ops])
-        return Segment(Graph("segment", self.tensors, self.ops, *ports), parts, read, outputs, read)
+        graph = Graph("segment", self.tensors, self.ops, *ports)
+        return Segment(graph, parts, read, tuple([each.region for each in outputs]), read)
 
     def _add(self, op: Op) -> bool:
         """Whether the operation has a part that makes its box of the operands' boxes."""
@@ -150,7 +166,7 @@ class _Cut:
                 taken.append(name)
             else:
                 taken.append(self._crop(name, have, mine))
-        self.tensors[op.output] = known.tensor
+        self.tensors[op.output] = self.cropped(op.output, self.boxes[op.output]).tensor
         self.ops.append(part if part.inputs == (inputs := tuple(taken)) else part.reading(inputs, op.output))
         return True
 
@@ -163,9 +179,6 @@ class _Cut:
         piece = Piece(0, -top * width - left, width, 1, rows, cols)
         self.ops.append(Copy(cropped, (name,), cropped, pieces=(piece,)))
         return cropped
-
-    def _port(self, name: str) -> Port:
-        return Port(name, self.tensors[name].shape, "int8", name)
 
 
 def _names(name: str) -> Iterator[str]:

@@ -6,16 +6,19 @@ once; and some cycles for each segment.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, product
 from math import inf
+from operator import itemgetter
 
 from ..config import HwConfig
 from ..ir.graph import Graph
+from .cutting import NeededBoxes
 from .estimate import LINEAR, SWAP
 from .gathering import gathered_words
 from .groups import Boxes, Candidate, Groups
 from .move_order import COLUMN, RUN
 from .part_work import NO_WORK, Work, work_of
-from .plan import Occupancy, OperationPart, Region, Segment, ports_of, region_words
+from .plan import Occupancy, OperationPart, Region, Segment, act_words, ports_of, region_words
 from .regions import fits_words
 from .weight_stream import may_stream, passes
 
@@ -88,34 +91,73 @@ class GroupCosts:
         take, if that is known. Those in a way that was `found` before are left out unless transfers fit beside parts
         only now."""
         boxes = self.groups.boxes(candidate)
-        segment = self.groups.middle(candidate, boxes)
+        needed = self.groups.needed(candidate, boxes, *boxes.at(boxes.middle()))
+        if needed is None:
+            return
+        blocks, count = len(boxes.channels), len(boxes)
+        orders = (False, True) if 1 < blocks < count else (False,)
+        gathers = (False, True) if self.groups.may_gather(candidate) else (False,)
+        new = [way for way in product(orders, gathers) if not found.get(way)]
+        ways = self._promising(candidate, needed, new, found)
+        segment = self.groups.segment(candidate, needed) if ways else None
         if segment is None:
             return
         used, work = Occupancy(segment.graph, self.config), self._work(segment)
         if misfit(self.graph, segment, self.config, work.weights, used):
             return
         part: _Part | None = None
-        blocks, count = len(boxes.channels), len(boxes)
-        gathers = (False, True) if self.groups.may_gather(candidate) else (False,)
-        for by_stripe in (False, True) if 1 < blocks < count else (False,):
-            ways = [(by_stripe, gathered) for gathered in gathers if not found.get((by_stripe, gathered))]
-            if not ways:
-                continue
+        for by_stripe, mine in groupby(ways, key=itemgetter(0)):
             kept, times, peak = self._reused(candidate, replace(boxes, by_stripe=by_stripe), segment, used)
-            for way in ways:
-                mine, words = segment, peak
+            for way in mine:
+                whole, words = segment, peak
                 if way[1]:
-                    mine = replace(segment, gathered=Region.whole(self.graph, segment.outputs[0].tensor))
-                    words += gathered_words(mine, self.config)
+                    whole = replace(segment, gathered=Region.whole(self.graph, segment.outputs[0].tensor))
+                    words += gathered_words(whole, self.config)
                     if words > self.config.act_words:
                         continue
-                room, own_banks = self._beside(mine, kept, words, used)
+                room, own_banks = self._beside(whole, kept, words, used)
                 if way in found and not (room and own_banks):
                     continue
                 part = part or self._part(segment, work, work.cycles + OVERHEAD if runs is None else runs / count)
                 each = _Repeated(part, self.moving(kept), times, room, own_banks)
                 once = segment.loads if count == 1 else kept if times == count else ()
                 yield self._with_costs(candidate, way, each, (blocks, count), once), room and own_banks
+
+    def _promising(
+        self, candidate: Candidate, needed: NeededBoxes, ways: Sequence[Way], found: Mapping[Way, bool]
+    ) -> Sequence[Way]:
+        """Those ways in which a segment of these boxes may fit, with room and banks beside it if that was `found`
+        without, by what is known before it is cut: words at its begin and end, and weights of parts seen before."""
+        ops, config = self.graph.ops[candidate.first : candidate.end], self.config
+        works = [work for op in ops if (work := self.works.get(needed.parts[op.output].made)) and work.weights]
+        if len(works) > 1 and sum(work.weights for work in works) > config.weight_depth:
+            return ()
+        results = self.groups.results(candidate.first, candidate.end)
+        inputs = loaded = between = outputs = 0
+        for name, box in needed.boxes.items():
+            words = act_words(box.shape, config)
+            if name not in needed.parts:
+                inputs += words
+                loaded += words if 4 * box.shape[1] > config.word else 0  # others may come packed
+            elif name in results:
+                outputs += words
+            else:
+                between = max(between, words)
+        peak = max(loaded + act_words(needed.boxes[ops[0].output].shape, config), outputs)
+        others = act_words(self.graph.tensors[ops[-1].output].shape, config) - outputs
+        """Words of the other parts of what is gathered."""
+        able = []
+        for way in ways:
+            more, beside = (others, 0) if way[1] else (0, outputs)
+            made = outputs + ((others if way[1] else 0) or outputs)
+            banks = sum(-(-words // config.act_depth) for words in (inputs, between, made))
+            if way not in found:
+                fits = peak + more <= config.act_words
+            else:
+                fits = peak + more + beside <= config.act_words and (not self.banks or banks <= config.act_banks)
+            if fits:
+                able.append(way)
+        return able
 
     def _work(self, segment: Segment) -> Work:
         """What the segment has to do, crops besides; other groups have parts of the same operations."""

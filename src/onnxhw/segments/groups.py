@@ -122,6 +122,7 @@ class Groups:
         self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys((port.tensor for port in graph.outputs), len(graph.ops))
         self._results: dict[tuple[int, int], list[str]] = {}
+        self._gathers: dict[tuple[int, int], bool] = {}
         self._end, self._grown = 0, dict[tuple[Cuts, int, int], _Grown]()
         """Of groups with this end the boxes that are needed for boxes of the last result."""
 
@@ -163,13 +164,17 @@ class Groups:
     def segments(self, candidate: Candidate) -> list[Segment] | None:
         """The segments of a candidate, in order, all inputs loaded; None if it cannot be cut so."""
         boxes = self.boxes(candidate)
-        made = [self._segment(candidate, boxes, *boxes.at(n)) for n in range(len(boxes))]
+        made: list[Segment | None] = []
+        for n in range(len(boxes)):
+            needed = self.needed(candidate, boxes, *boxes.at(n))
+            made.append(self.segment(candidate, needed) if needed else None)
         whole = Region.whole(self.graph, self.graph.ops[candidate.end - 1].output) if candidate.gathered else None
         return [replace(numbered(segment), gathered=whole) for segment in made if segment] if all(made) else None
 
-    def middle(self, candidate: Candidate, boxes: Boxes) -> Segment | None:
-        """The segment in the middle, its tensors by the model's names."""
-        return self._segment(candidate, boxes, *boxes.at(boxes.middle()))
+    def segment(self, candidate: Candidate, needed: NeededBoxes) -> Segment | None:
+        """The segment that makes these boxes, its tensors by the model's names; None if there is none."""
+        first, end = candidate.first, candidate.end
+        return segment_of(needed, self.graph.ops[first:end], self.results(first, end))
 
     def reused(self, candidate: Candidate, boxes: Boxes, segment: Segment) -> tuple[Sequence[Region], int]:
         """What the segment that makes the box in the middle loads and its neighbour finds on chip, and for how many
@@ -177,17 +182,11 @@ class Groups:
         if len(boxes) == 1:
             return (), 1
         at, inner = boxes.middle(), boxes.inner
-        beside = self._needed(candidate, boxes, *boxes.at(at + 1 if (at + 1) % inner else at - 1))
+        beside = self.needed(candidate, boxes, *boxes.at(at + 1 if (at + 1) % inner else at - 1))
         other = beside.boxes if beside else {}
         return tuple([region for region in segment.loads if other.get(region.tensor) == region.box]), inner
 
-    def _segment(self, candidate: Candidate, boxes: Boxes, block: int, stripe: int) -> Segment | None:
-        """The segment of this block and stripe; None if there is none."""
-        needed = self._needed(candidate, boxes, block, stripe)
-        first, end = candidate.first, candidate.end
-        return segment_of(needed, self.graph.ops[first:end], self.results(first, end)) if needed else None
-
-    def _needed(self, candidate: Candidate, boxes: Boxes, block: int, stripe: int) -> NeededBoxes | None:
+    def needed(self, candidate: Candidate, boxes: Boxes, block: int, stripe: int) -> NeededBoxes | None:
         """The boxes that a segment makes and reads; None if there is none. A group that begins at an earlier operation
         has those of one that begins later, and some more."""
         if candidate.end != self._end:
@@ -209,14 +208,18 @@ class Groups:
     def may_gather(self, candidate: Candidate) -> bool:
         """Whether the segments of a candidate can make a tensor that stays on chip: of whole rows, their only result,
         and for others than the host."""
-        only = self.graph.ops[candidate.end - 1].output
-        read = candidate.end <= self.last_use.get(only, 0) < len(self.graph.ops)
-        read &= act_words(self.graph.tensors[only].shape, self.config) < self.config.act_words
-        return read and candidate.cuts[2] == 1 and not candidate.whole and self._single(candidate)
+        if candidate.cuts[2] > 1 or candidate.whole:
+            return False
+        group = candidate.first, candidate.end
+        if (found := self._gathers.get(group)) is None:
+            found = self._gathers[group] = self._may_gather(*group)
+        return found
 
-    def _single(self, candidate: Candidate) -> bool:
-        """Whether the last operation makes all that others read."""
-        return self.results(candidate.first, candidate.end) == [self.graph.ops[candidate.end - 1].output]
+    def _may_gather(self, first: int, end: int) -> bool:
+        only = self.graph.ops[end - 1].output
+        read = end <= self.last_use.get(only, 0) < len(self.graph.ops)
+        read &= act_words(self.graph.tensors[only].shape, self.config) < self.config.act_words
+        return read and self.results(first, end) == [only]
 
 
 @dataclass
