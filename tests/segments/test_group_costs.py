@@ -1,15 +1,17 @@
 """Costs of groups: what comes once, shared banks, what is on chip before."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
+import pytest
 from heuristics import Net
-from small_networks import SMALL, candidates, chain, inverted
+from small_networks import NETWORKS, SMALL, candidates, chain, inverted
 
 from onnxhw.config import HwConfig
 from onnxhw.ir.boxes import Box
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.group_costs import GroupCosts, have_own_banks
+from onnxhw.segments.group_costs import GroupCosts, Way, have_own_banks
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
 from onnxhw.segments.plan import Occupancy, Region
 
@@ -82,3 +84,27 @@ def test_what_is_gathered_needs_room_for_all_of_it() -> None:
         assert any(each.gathered for each in ways) == there
         assert all(each.left == each.gathered for each in ways)
         assert all((each.unstored < each.cost) == each.gathered for each in ways)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("act_depth", [32, 128])
+def test_what_is_not_promising_before_it_is_cut_does_not_fit(
+    name: str, act_depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds leave out nothing of what fits, nor of what has room and banks beside it."""
+    graph, config = NETWORKS[name](), replace(SMALL, act_depth=act_depth)
+
+    def ways(found: Mapping[Way, bool]) -> list[tuple[object, ...]]:
+        costs = GroupCosts(Groups(graph, config))
+        groups = [(first, end) for end in range(1, len(graph.ops) + 1) for first in range(max(0, end - 3), end)]
+        tried = [Candidate(*each, cuts) for each in groups for mine in costs.groups.cuts(*each) for cuts in mine]
+        return [(each.first, each.end, each.cuts, each.by_stripe, each.gathered, each.cost, beside)
+                for one in tried for each, beside in costs.of(one, found=found)]  # fmt: skip
+
+    for found in ({}, dict.fromkeys(product((False, True), repeat=2), False)):
+        bounded = ways(found)
+        with monkeypatch.context() as patched:
+            patched.setattr(GroupCosts, "_promising", lambda self, candidate, needed, ways, found: ways)
+            assert ways(found) == bounded
+        assert bounded
+        assert not found or all(each[-1] for each in bounded)

@@ -1,5 +1,6 @@
 """Groups: the boxes of their results, and what neighbours have in common."""
 
+import pytest
 from heuristics import Net
 from small_networks import NETWORKS, SMALL, candidates
 
@@ -63,3 +64,19 @@ def test_results_are_what_others_read() -> None:
         read |= {port.tensor for port in graph.outputs}
         name = graph.ops[first].output
         assert groups.results(first, first + 1) == ([name] if name in read else [])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_group_that_grows_to_the_front_is_cut_as_if_alone(name: str) -> None:
+    graph = NETWORKS[name]()
+    kept, found = Groups(graph, SMALL), 0
+    for end in range(1, len(graph.ops) + 1):
+        for first in reversed(range(max(0, end - 5), end)):
+            for cuts in (UNCUT, (1, 2, 1), (2, 1, 1), (2, 3, 2)):
+                candidate = Candidate(first, end, cuts)
+                boxes = kept.boxes(candidate)
+                needed = kept.needed(candidate, boxes, 0, len(boxes) // 2 % boxes.stripes)
+                alone = Groups(graph, SMALL).needed(candidate, boxes, 0, len(boxes) // 2 % boxes.stripes)
+                assert (needed and needed.boxes) == (alone and alone.boxes)
+                found += needed is not None
+    assert found > 20

@@ -185,3 +185,20 @@ def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("onnxhw.segments.planner.depth_first", lambda graph: graph.ops)
     assert (parts_of(make_plan(graph, SMALL, PartCycles(SMALL))) == taken) == (costs[0] <= costs[1])
     assert costs[0] != costs[1]
+
+
+def test_an_order_that_costs_much_more_is_not_scheduled(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, scheduled = NETWORKS["upsampled"](), list[list[str]]()
+    orders = [[op.name for op in ops] for ops in (graph.ops, depth_first(graph))]
+
+    def recorded(search: _Search, *args: Any) -> tuple[float, list[Segment]]:
+        scheduled.append([op.name for op in search.groups.graph.ops])
+        return _accepted(search, *args)
+
+    monkeypatch.setattr(planner, "_accepted", recorded)
+    monkeypatch.setattr(planner, "FEW", 0)
+    for worse, wanted in ((1000.0, orders), (0.001, orders[:1])):
+        scheduled.clear()
+        monkeypatch.setattr(planner, "WORSE", worse)
+        make_plan(graph, SMALL, anything)
+        assert scheduled == wanted
