@@ -6,7 +6,8 @@
 Logic of array, depthwise unit and multipliers follows from their construction (`counted`); the rest is fitted, with
 terms of at least 0, so that relative errors are least. The published error is that of each configuration by a fit to
 all others (leave one out). bench/synthesized.json has the configurations and what Yosys made of them, bench/routed
-what nextpnr made of presets. The clock is fitted to those by the part of the device's LUT4 that is taken.
+what nextpnr made of presets. The clock is fitted to those of the ECP5, by the part of the device's LUT4 that is taken;
+on Gowin's devices it is a bound.
 """
 
 import argparse
@@ -84,8 +85,9 @@ def logic(kind: str) -> Fit:
 
 
 def clock() -> Fit:
-    """MHz of a device that is empty, and what of it a full one loses, of the routed presets."""
-    found = [json.loads(path.read_text(encoding="utf-8"))["result"] for path in sorted(ROUTED.glob("*.json"))]
+    """MHz of an ECP5 that is empty, and what of it a full one loses, of the routed presets."""
+    results = [json.loads(path.read_text(encoding="utf-8"))["result"] for path in sorted(ROUTED.glob("*.json"))]
+    found = [row for row in results if find(row["board"]).family == "ecp5"]
     filled = np.array([[1.0, row["lut"] / find(row["board"]).resources.lut4] for row in found])
     made = np.array([row["fmax_mhz"] for row in found])
     return fitted(filled, np.zeros(len(made)), made, positive=False)

@@ -29,7 +29,7 @@ from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError
 from onnxhw.presets import preset
 
-DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f:ulx3s-85f")
+DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f+sdram:ulx3s-85f")
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")
 PACKAGES = ("amaranth", "amaranth-boards")
 """What decides over a result besides our sources and the packages of the family's tools."""

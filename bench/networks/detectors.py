@@ -6,6 +6,18 @@ from .classifiers import scaled
 from .float_net import FloatNet
 
 
+def tiny_yolov2(size: int = 416, width: float = 1.0, batch: int | str = 1) -> onnx.ModelProto:
+    """Tiny YOLOv2: nine convolutions with LeakyReLU, the last pool with stride 1; 3 x 3 behind 1,024 channels."""
+    net, y = _Net(batch, 3, size, size), "x"
+    for number, channels in enumerate((16, 32, 64, 128, 256, 512)):
+        y = net.leaky(y, scaled(channels, width))
+        step = 2 if number < 5 else 1
+        pads = [0, 0, 2 - step, 2 - step]
+        y = net.node("MaxPool", y, kernel_shape=[2, 2], strides=[step, step], pads=pads)
+    y = net.leaky(net.leaky(y, scaled(1024, width)), scaled(1024, width))
+    return net.model("tiny-yolov2", net.conv(y, 125, 1, act=""))
+
+
 def yolov5n(size: int = 320, width: float = 1.0, batch: int | str = 1) -> onnx.ModelProto:
     """YOLOv5n: C3 blocks, SPPF, three heads of 255 channels."""
     net = _Net(batch, 3, size, size)
@@ -41,6 +53,9 @@ def yolov8n(size: int = 320, width: float = 1.0, batch: int | str = 1) -> onnx.M
 
 class _Net(FloatNet):
     """With YOLO's blocks."""
+
+    def leaky(self, x: str, channels: int) -> str:
+        return self.node("LeakyRelu", self.conv(x, channels, act=""), alpha=0.1)
 
     def silu(self, x: str, channels: int, kernel: int = 3, stride: int = 1, pads: tuple[int, ...] | None = None) -> str:
         return self.conv(x, channels, kernel, stride, "SiLU", pads=pads)

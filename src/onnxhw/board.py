@@ -8,7 +8,7 @@ import difflib
 import os
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,11 @@ from typing import Any
 from .board_boot import BootFlash
 from .board_memory import BoardMemory
 from .board_tables import LINKS, read_tables
+from .config import HwConfig
 from .errors import ToolError, UsageError, short
+from .external import ExternalMemory
 from .files import read_text, reason
+from .presets import SDRAM, preset
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,18 +48,20 @@ class Resources:
 class Board:
     """One board with one device.
 
-    `family` is its family, one of `families`; `platform` is ``module:class`` of its Amaranth platform, or empty, and
-    `pins` are those of the file's own (`board_pins.KEYS`); `sysconfig` are the settings of the constraint file's
-    SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `link` is what `synth` builds unless asked,
-    one of `LINKS`; `usb_resource` are the platform's pins of a USB connector of the FPGA's own (empty: there is none)
-    and `usb_id` what a device there calls itself, ``vendor:product``; `external` is its SDR SDRAM, if the board file
-    describes one; `boot` its SPI flash, if designs may load networks from there; `camera` the pins of a connector that
-    a camera goes to, by their names (`board_tables.CAMERA`; none: there is no place for one); `clock_hz` the oscillator
-    at `clock_resource`, `core_hz` the clock that the core should run at; `idcode` what the device answers over JTAG;
-    `connect` what to look at if none answers; `unused_memory` what memory the board has that there is no controller
-    for; `external_preset` the preset that large networks are built for, with `external` (empty: none is named). `usb`
-    is empty and `baud` 0 where there is no serial line. In the commands ``{bitstream}`` stands for the file; one that
-    is empty the programmer does not have.
+    `preset` is its own, by default with `external` if `presets.SDRAM` is behind the name; `presets` are all that
+    fit, by their names without it. `family` is its family, one of `families`; `platform` is ``module:class`` of its
+    Amaranth platform, or empty, and `pins` are those of the file's own (`board_pins.KEYS`); `sysconfig` are the
+    settings of the constraint file's SYSCONFIG line; `baud` is the fastest rate of the serial adapter `usb`; `link`
+    is what `synth` builds unless asked, one of `LINKS`; `usb_resource` are the platform's pins of a USB connector
+    of the FPGA's own (empty: there is none) and `usb_id` what a device there calls itself, ``vendor:product``;
+    `external` is its SDR SDRAM, if the board file describes one; `boot` its SPI flash, if designs may load networks
+    from there; `camera` the pins of a connector that a camera goes to, by their names (`board_tables.CAMERA`; none:
+    there is no place for one); `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core
+    should run at; `idcode` what the device answers over JTAG; `connect` what to look at if none answers;
+    `unused_memory` what memory the board has that there is no controller for; `external_preset` the preset that
+    large networks are built for, with `external` (empty: none is named). `usb` is empty and `baud` 0 where there is
+    no serial line. In the commands ``{bitstream}`` stands for the file; one that is empty the programmer does not
+    have.
     """
 
     name: str
@@ -98,6 +103,26 @@ class Board:
         """`usb_id` as numbers."""
         vendor, product = self.usb_id.split(":")
         return int(vendor, 16), int(product, 16)
+
+    def offers(self, name: str) -> bool:
+        """Whether a preset is one of the board's, alone or with external memory (`presets.SDRAM`)."""
+        return name.removesuffix(SDRAM) in self.presets
+
+    def external_memory(self, clock_hz: int | None = None) -> ExternalMemory:
+        """The external memory at a clock, by default `core_hz`; `UsageError` E2373 if that cannot be, E2374 if there is
+        none."""
+        if self.external is None:
+            unused = f": for its {self.unused_memory} there is no controller" if self.unused_memory else ""
+            hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
+            what = f"the board has no external memory{unused}"
+            raise UsageError("E2374", what, where=f"board {self.name}", hint=hint)
+        return self.external.external(clock_hz or self.core_hz)
+
+    def configuration(self, name: str = "", clock_hz: int | None = None) -> HwConfig:
+        """A preset, as `presets.preset` knows it, by default the board's own; one with external memory has the board's
+        at that clock, by default `core_hz`. Errors: those of `preset` and `external_memory`."""
+        found = preset(name or self.preset)
+        return found if found.external is None else replace(found, external=self.external_memory(clock_hz))
 
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
         """The words that load a bitstream into the device, or into its flash memory."""

@@ -98,7 +98,7 @@ class BoardMemory:
         period = Fraction(10**9, clock_hz)
         if period < Fraction(str(self.tck3_ns)):
             what = f"the external memory takes a clock of {1e3 / self.tck3_ns:.4g} MHz at most, not {clock_hz / 1e6:g}"
-            raise UsageError("E2373", what, hint="a lower clock (--freq), or a configuration without external memory")
+            raise UsageError("E2373", what, hint="a lower clock (--freq), or a preset without +sdram")
         latency = 2 if period >= Fraction(str(self.tck2_ns)) else 3
         rp = cycles(self.trp_ns)
         fields = {
@@ -115,7 +115,9 @@ class BoardMemory:
             retention = Fraction(str(self.retention_ms)) * clock_hz / 1000
             return ExternalMemory(**fields, refresh=min(math.floor((retention - late) / self.rows), (1 << 16) - 1))
         except UsageError as error:
-            raise UsageError("E2373", f"the external memory at {clock_hz / 1e6:g} MHz: {error.what}") from error
+            hint = "a higher clock (--freq), or a preset without +sdram"
+            what = f"the external memory at {clock_hz / 1e6:g} MHz: {error.what}"
+            raise UsageError("E2373", what, hint=hint) from error
 
 
 def require_memory(table: Mapping[str, Any]) -> None:

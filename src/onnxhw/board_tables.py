@@ -13,7 +13,7 @@ from .board_memory import require_memory
 from .board_pins import KEYS as PINS
 from .board_pins import require_pins
 from .errors import short
-from .presets import PRESETS
+from .presets import PRESETS, SDRAM
 
 Tables = Mapping[str, Mapping[str, Any]]
 """A board file: its tables by name, the top level as the table ""."""
@@ -72,7 +72,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "pll": Key(int, "PLLs"),
     },
     "presets": {
-        "default": Key(str, "the preset that is built unless --preset names another"),
+        "default": Key(str, f"the preset that is built unless --preset names another; NAME{SDRAM}: with its memory"),
         "all": Key(list, "the presets that fit"),
     },
     "build": {"seeds": Key(list, "seeds of place and route, tried in turn")},
@@ -201,6 +201,9 @@ def _require_tables(tables: Tables) -> None:
         require_memory(tables["external"])
     elif "external" in tables["presets"]:
         raise ValueError("presets.external goes with a table external, which describes the memory")
+    elif tables["presets"]["default"].endswith(SDRAM):
+        what = f"presets.default {tables['presets']['default']!r}"
+        raise ValueError(f"{what} goes with a table external, which describes the memory")
     if "boot" in tables:
         require_boot(tables["boot"])
     if "usb" in tables:
@@ -227,12 +230,13 @@ def _require_top(tables: Tables) -> None:
 
 def _require_presets(table: Mapping[str, Any]) -> None:
     external = [table["external"]] if "external" in table else []
-    for name in (table["default"], *table["all"], *external):
+    default = table["default"].removesuffix(SDRAM)
+    for name in (default, *table["all"], *external):
         if name not in PRESETS:
             raise ValueError(f"presets: there is no preset {name!r}{_near(name, list(PRESETS))}; "
                              f"presets: {', '.join(sorted(PRESETS))}")  # fmt: skip
-    if table["default"] not in table["all"]:
-        raise ValueError(f"presets.default {table['default']!r} is not in presets.all")
+    if default not in table["all"]:
+        raise ValueError(f"presets.default {default!r} is not in presets.all")
     if any(name not in table["all"] for name in external):
         raise ValueError(f"presets.external {table['external']!r} is not in presets.all")
 

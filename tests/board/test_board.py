@@ -45,7 +45,8 @@ def test_files_agree_with_the_amaranth_platforms_and_presets():
             assert (platform.device, platform.package, platform.speed) == (entry.device, entry.package, entry.speed)
         assert platform.default_clk == entry.clock_resource
         assert int(platform.lookup(entry.clock_resource).clock.frequency) == entry.clock_hz
-        assert entry.preset in entry.presets
+        assert entry.offers(entry.preset)
+        assert not entry.preset.endswith("+sdram") or entry.external
         assert set(entry.presets) <= set(PRESETS)
 
 
@@ -171,7 +172,8 @@ def test_a_wrong_usb_connector_is_one_error(tmp_path, old, new, words):
 def without_usb(text):
     """The same board without its table usb, and those that follow."""
     before, rest = text.split("[usb]\n", 1)
-    return before.replace('external = "ulx3s-85f"\n', "") + "[bringup]\n" + rest.split("[bringup]\n", 1)[1]
+    before = before.replace('external = "ulx3s-85f"\n', "").replace("ulx3s-85f+sdram", "ulx3s-85f")
+    return before + "[bringup]\n" + rest.split("[bringup]\n", 1)[1]
 
 
 def test_a_board_without_usb_pins_has_no_such_link(tmp_path, capsys):
@@ -216,9 +218,10 @@ GOOD = (board.folders()[-1] / "ulx3s-85f.toml").read_text(encoding="utf-8")
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ('default = "ulx3s-85f"', 'default = "none"', "E2303"),
+        ('default = "ulx3s-85f+sdram"', 'default = "none"', "E2303"),
+        ('default = "ulx3s-85f+sdram"', 'default = "none+sdram"', "E2303"),
         ('all = ["ulx3s-85f",', 'all = ["none",', "E2303"),
-        ('default = "ulx3s-85f"', 'default = "virtual"', "E2303"),
+        ('default = "ulx3s-85f+sdram"', 'default = "virtual+sdram"', "E2303"),
         ("hz = 25_000_000", "hz = 0", "E2303"),
         ("hz = 25_000_000", f"hz = {10**30}", "E2303"),
         ("hz = 25_000_000", "hz = true", "E2303"),
@@ -280,6 +283,22 @@ def test_external_memory_of_the_ulx3s():
         entry = board.find(name)
         assert entry.external.size == 32 << 20
         assert entry.external.external(100_000_000) == ULX3S == preset("mini+sdram").external
+
+
+def test_the_configuration_of_a_board_has_the_board_s_memory_at_its_clock():
+    """Of the 85F it is what the preset's name says anywhere; of another board with that preset it is another memory."""
+    large, other = board.find("ulx3s"), board.find("colorlight-i5")
+    assert large.configuration() == large.configuration("ulx3s-85f+sdram") == preset("ulx3s-85f+sdram")
+    assert large.configuration("mini", 50_000_000) == preset("mini")
+    assert large.configuration(clock_hz=50_000_000).external == large.external.external(50_000_000)
+    assert other.configuration() == preset("mini")
+    assert other.configuration("mini+sdram").external == other.external.external(other.core_hz)
+    assert other.configuration("mini+sdram") != preset("mini+sdram")
+    assert large.offers("mini")
+    assert large.offers("mini+sdram")
+    assert not large.offers("ulx3s-45f+sdram")
+    with pytest.raises(UsageError, match="E2374"):
+        board.find("ecpix5-85f").configuration("mini+sdram")
 
 
 def test_pins_of_the_external_memory_are_checked():
@@ -362,7 +381,10 @@ def test_a_board_without_external_memory_refuses_presets_with_it(tmp_path):
     path.write_text(bare)
     with pytest.raises(UsageError, match=r"E2303 .*presets\.external goes with a table external"):
         target(str(path), "mini")
-    path.write_text(bare.replace('external = "ulx3s-85f"\n', ""))
+    path.write_text(bare := bare.replace('external = "ulx3s-85f"\n', ""))
+    with pytest.raises(UsageError, match=r"E2303 .*presets\.default 'ulx3s-85f\+sdram' goes with a table external"):
+        target(str(path), "mini")
+    path.write_text(bare.replace('default = "ulx3s-85f+sdram"', 'default = "ulx3s-85f"'))
     assert target(str(path), "mini").config == preset("mini")
     with pytest.raises(UsageError, match="E2374"):
         target(str(path), "mini+sdram")

@@ -11,7 +11,7 @@ from onnxhw.cli import main
 from onnxhw.cli.common.pipeline import target
 from onnxhw.compiler import compile
 from onnxhw.devices import family_of
-from onnxhw.presets import PRESETS, preset
+from onnxhw.presets import preset
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits.onnx"
 
@@ -61,8 +61,8 @@ def test_figures_without_a_board_are_of_the_usual_ones():
     """Boards with other lines that offer the same presets change none of them."""
     from onnxhw.compiler.cost import board_rates
 
-    for name in ("mini", "ulx3s-25f", "ulx3s-85f"):
-        assert board_rates(PRESETS[name]).baud == 3_000_000
+    for name in ("mini", "ulx3s-25f", "ulx3s-85f", "ulx3s-85f+sdram", "mini+sdram"):
+        assert board_rates(preset(name)).baud == 3_000_000
 
 
 def test_the_page_of_boards_is_true():

@@ -24,8 +24,8 @@ from .printed import run_json
 def test_compile_says_what_it_made(digits, tmp_path, capsys):
     record = run_json(capsys, "compile", digits, "--board", "ulx3s", "-o", tmp_path / "out")
     assert record["board"] == "ulx3s-85f"
-    assert record["preset"] == "ulx3s-85f"
-    assert record["config"] == PRESETS["ulx3s-85f"].fingerprint
+    assert record["preset"] == "ulx3s-85f+sdram"
+    assert record["config"] == preset("ulx3s-85f+sdram").fingerprint
     assert (record["fmax_mhz"], record["timing_met"], record["cached"]) == (None, None, False)
     files = ["manifest.json", "placement.json", "program.ohw", "report.html", "trace.json"]
     assert sorted(record["artifacts"]) == files
@@ -146,7 +146,12 @@ def test_check_says_why_an_input_is_not_packed(digits, tmp_path, capsys):
 def test_boards(capsys):
     record = run_json(capsys, "boards")
     assert {"ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"} <= {board["board"] for board in record["boards"]}
-    assert {"mini", "ulx3s-85f"} <= {one["preset"] for one in record["presets"]}
+    own = {board["board"]: board["preset"] for board in record["boards"]}
+    assert own["ulx3s-85f"] == "ulx3s-85f+sdram"
+    offered = {one["preset"]: one for one in record["presets"]}
+    assert {"mini", "ulx3s-85f", *own.values()} <= set(offered)
+    assert offered["ulx3s-85f+sdram"]["boards"] == ["ulx3s-85f"]
+    assert offered["ulx3s-85f+sdram"]["config"] == preset("ulx3s-85f+sdram").fingerprint
 
 
 @pytest.mark.slow

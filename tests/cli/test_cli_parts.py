@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from onnxhw.build import flow
 from onnxhw.build.bitstream import Bitstream
 from onnxhw.cli import main
+from onnxhw.compiler import segmented
 from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.driver import artifact
 from onnxhw.errors import UsageError
@@ -131,11 +132,19 @@ def test_check_of_thousands_of_nodes(kind, hosted, tmp_path, capsys):
         model = large_model.KINDS[kind](nodes)
         onnx.save(model, tmp_path / "large.onnx")
         profile = cProfile.Profile()
-        record = profile.runcall(run_json, capsys, "check", tmp_path / "large.onnx")
+        record = profile.runcall(run_json, capsys, "check", tmp_path / "large.onnx", "-p", "ulx3s-85f")
         counts.append(pstats.Stats(profile).total_calls)
     assert len(record["placement"]) >= 5000
     assert record["nodes"]["host"] >= hosted
     assert counts[2] < 1.6 * 10 * counts[1]
+
+
+def test_check_of_thousands_of_nodes_plans_none_of_them(tmp_path, capsys, monkeypatch):
+    """Where the board's preset has external memory: a plan takes time for each operation."""
+    onnx.save(large_model.KINDS["chain"](2000), tmp_path / "large.onnx")
+    monkeypatch.setattr(segmented, "make_plan", lambda *_: pytest.fail("planned"))
+    fit = run_json(capsys, "check", tmp_path / "large.onnx")["fit"]
+    assert (fit["fits"], fit["reason"]) == (None, "more than 512 operations: bounds only; onnxhw compile decides")
 
 
 # -- boards ------------------------------------------------------------------------------------------

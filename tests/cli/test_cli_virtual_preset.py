@@ -19,7 +19,8 @@ def run_json(capsys: pytest.CaptureFixture[str], *arguments: object, status: int
 def test_simulated_presets_are_of_no_board() -> None:
     assert {"virtual", "ulx3s-45f"} == set(SIMULATED) <= set(PRESETS)
     assert not any(set(SIMULATED) & set(board.presets) for board in boards().values())
-    assert all(board.preset in board.presets for board in boards().values())
+    assert all(board.offers(board.preset) for board in boards().values())
+    assert not any(board.offers(name) for board in boards().values() for name in SIMULATED)
 
 
 @pytest.mark.parametrize("board", ["ulx3s", "ulx3s-12f"])

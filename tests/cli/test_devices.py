@@ -63,6 +63,12 @@ def test_simulated_boards_are_listed(monkeypatch, capsys):
     assert {row["state"] for row in rows} == {"simulated"}
 
 
+@pytest.mark.parametrize("name", ["ulx3s-85f+sdram", "mini+sdram", "ulx3s-85f"])
+def test_a_preset_is_named_with_the_memory_that_it_has(name, capsys):
+    assert main(["devices", "-d", f"emu:{name}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["devices"][-1]["preset"] == name
+
+
 def test_an_address_that_does_not_answer(capsys):
     pytest.importorskip("serial")
     assert main(["devices", "-d", "/dev/no-such-port", "-d", "emu:mini", "--json"]) == 9

@@ -20,8 +20,8 @@ def network(width: int = 12, size: int = 8) -> bytes:
     return net.model(net.gemm(net.flat(net.average(net.conv(y, 2 * width, 2 * width, (1, 1)))), 2 * width, 10))
 
 
-def wide_in_the_middle(channels: int = 48) -> bytes:
-    """A convolution of which even four outputs have more weights than there is room for in `SMALL`, between others."""
+def wide_in_the_middle(channels: int = 160) -> bytes:
+    """A convolution of which even one pixel has more operands than there is room for in `SMALL`, between others."""
     net = Net(8)
     y = net.conv(net.input(1, 8, 6, 6), channels, 8, (1, 1))
     y = net.conv(y, 8, channels, pads=SAME)

@@ -262,7 +262,9 @@ def test_simulated_configurations():
     tiny = dataclasses.replace(preset("mini"), name="tiny", act_depth=256)
     assert simulated_config("", None).name == "mini"
     assert simulated_config("", tiny) is tiny
-    assert simulated_config("ulx3s", None).name == "ulx3s-85f"
+    assert simulated_config("ulx3s", None) == preset("ulx3s-85f+sdram")
+    assert simulated_config("ulx3s", preset("ulx3s-85f")).external is None
+    assert simulated_config("ulx3s", preset("mini+sdram")) == preset("mini+sdram"), "its other presets have memory, too"
     assert simulated_config("ulx3s", preset("mini")).name == "mini"
     assert simulated_config("ulx3s-25f", preset("mini")).name == "ulx3s-25f", "a preset's name goes before a board's"
     with pytest.raises(UsageError, match=r"E2551 .*'nexys'"):

@@ -72,6 +72,18 @@ def test_the_rtl_with_programs_of_both_kinds_in_turn(graph: Graph, program: Devi
         assert same(rtl.run(program, inputs(graph)), emulator.run(program, inputs(graph)))
 
 
+@pytest.mark.rtl
+@pytest.mark.slow
+@pytest.mark.usefixtures("icarus")
+def test_cocotb_runs_what_needs_no_memory_on_a_core_that_has_some() -> None:
+    graph = chain()
+    on_chip = compile_graph(graph, SMALL)
+    with engines.open("emulator", SMALL) as emulator, engines.open("cocotb", SMALL) as rtl:
+        wanted, made = (engine.run(on_chip, inputs(graph), trace=True) for engine in (emulator, rtl))
+    assert same(wanted, made)
+    assert made.cycles == wanted.cycles == on_chip.cycles
+
+
 def test_cocotb_has_no_external_memory(program: DeviceProgram) -> None:
     with pytest.raises(UsageError, match="E2404"):
         engines.require_able("cocotb", program)

@@ -20,7 +20,7 @@ from onnxhw.segments.placing import place_segments
 from onnxhw.segments.residents import no_residents
 from onnxhw.segments.tensor_rooms import TensorRooms
 
-GRAPH = NETWORKS["inverted"]()
+GRAPH = NETWORKS["branches"]()
 
 
 def made(techniques: Techniques, graph: Graph = GRAPH) -> tuple[Plan, DeviceProgram]:

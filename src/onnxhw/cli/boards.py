@@ -9,7 +9,10 @@ from .common.options import SubcommandCommand, common, examples, reading_options
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..board import Board
+    from ..config import HwConfig
     from .common.read_options import ReadOptions
 
 
@@ -63,16 +66,14 @@ def new(output: Output, name: str, device: str, package: str, speed: str, out: P
 @pass_output
 def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     from ..board import boards, wrong_files
-    from ..presets import PRESETS, SIMULATED
+    from ..presets import SIMULATED
 
     found = boards()
     for error in wrong_files().values():
         output.message(f"not a board: {error.text()}")
     fits = _fits(model, reading, output) if model else None
-    names = sorted({name for board in found.values() for name in board.presets} | set(SIMULATED))
     presets = []
-    for name in names:
-        config = PRESETS[name]
+    for name, config in _configurations(found.values()).items():
         record: dict[str, Any] = {
             "preset": name,
             "config": config.fingerprint,
@@ -81,7 +82,7 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
             "macs_per_cycle": config.macs_per_cycle,
             "act_bytes": config.act_bytes,
             "weight_bytes": config.weight_bytes,
-            "boards": [board.name for board in found.values() if name in board.presets],
+            "boards": [board.name for board in found.values() if name in (board.preset, *board.presets)],
         }
         presets.append(record | (fits[name] if fits else {}))
     rows = [
@@ -122,6 +123,17 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
         output.line(f"{', '.join(same)}: {reason}")
 
 
+def _configurations(boards: "Iterable[Board]") -> "dict[str, HwConfig]":
+    """The presets by name: those of all boards, with external memory where a board's own has some, and those for
+    simulation."""
+    from ..presets import PRESETS, SIMULATED
+
+    found = {name: PRESETS[name] for board in boards for name in board.presets}
+    found |= {board.preset: board.configuration() for board in boards if board.preset not in found}
+    found |= {name: PRESETS[name] for name in SIMULATED}
+    return dict(sorted(found.items()))
+
+
 def _memory(board: "Board") -> str:
     """A board's external memory in words."""
     if board.external:
@@ -138,7 +150,6 @@ def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict
     from ..board import boards
     from ..compiler.cost import board_rates
     from ..errors import DoesNotFitError, UnsupportedError
-    from ..presets import PRESETS, SIMULATED
 
     source, limits, shapes, exact = reading.source(model), reading.allowed, reading.sizes, reading.exact_softmax
     with output.stage(f"read {model.name}"):
@@ -146,14 +157,14 @@ def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict
     partition.refuse(partitioned)
     partition.require_hardware(partitioned, str(model))
     found: dict[str, dict[str, Any]] = {}
-    for name in sorted({name for board in boards().values() for name in board.presets} | set(SIMULATED)):
+    for name, config in _configurations(boards().values()).items():
         try:
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(
-                    source, PRESETS[name], limits=limits, shapes=shapes, exact_softmax=exact,
-                    rates=board_rates(PRESETS[name]),
+                    source, config, limits=limits, shapes=shapes, exact_softmax=exact,
+                    rates=board_rates(config),
                 )  # fmt: skip
-            placed.require_hardware(PRESETS[name], str(model))
+            placed.require_hardware(config, str(model))
             large = [note.what for note in placed.model.diagnostics if note.code in compiler.LARGE]
             found[name] = {"fits": not large, "predicted_cycles": placed.made.latency, "reason": "; ".join(large)}
         except (DoesNotFitError, UnsupportedError) as error:

@@ -1,11 +1,15 @@
 """``onnxhw devices``."""
 
-from typing import Any
+import contextlib
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .common.options import common, examples
 from .common.output import Output, pass_output
+
+if TYPE_CHECKING:
+    from ..isa.link import Info
 
 
 @click.command(
@@ -80,20 +84,36 @@ def _ask(address: str, baud: int | None) -> dict[str, Any]:
     """What the device says, or why it says nothing; `error` is the exception or None."""
     from ..driver.device import Device
     from ..errors import OnnxhwError
-    from ..presets import PRESETS
 
     try:
         with Device.open(address, baud=baud) as device:
             head = device.head
     except OnnxhwError as error:
         return {"state": error.what, "hint": error.hint, "error": error}
-    preset = next((name for name, config in PRESETS.items() if config.fingerprint == head.fingerprint), None)
     build = f"{head.build_id:016x}" if head.build_id else None
     return {
-        "state": "answers", "preset": preset, "config": head.fingerprint, "clock_mhz": head.clock_hz / 1e6,
+        "state": "answers", "preset": _preset(head), "config": head.fingerprint, "clock_mhz": head.clock_hz / 1e6,
         "baud": head.baud, "link": "usb" if head.usb else "uart", "build_id": build, "baked": head.standalone,
         "error": None,
     }  # fmt: skip
+
+
+def _preset(head: "Info") -> str | None:
+    """The preset that a device has, also with the external memory of a board at its clock or the board's; None if it is
+    none."""
+    from ..board import boards
+    from ..errors import UsageError
+    from ..presets import PRESETS, SDRAM
+
+    if name := next((name for name, config in PRESETS.items() if config.fingerprint == head.fingerprint), None):
+        return name
+    for board in (board for board in boards().values() if board.external):
+        for clock_hz in {head.clock_hz, board.core_hz}:
+            with contextlib.suppress(UsageError):  # the memory does not take that clock
+                for name in (preset + SDRAM for preset in board.presets):
+                    if board.configuration(name, clock_hz).fingerprint == head.fingerprint:
+                        return name
+    return None
 
 
 def _says(row: dict[str, Any]) -> str:

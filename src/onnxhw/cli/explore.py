@@ -73,7 +73,7 @@ def command(
 
     require_optuna()
     chosen = target(board, None)
-    external = chosen.external_memory() if sdram else None
+    external = chosen.board.external_memory() if sdram else None
     folder = out or Path("build") / f"explore-{models[0].stem}-{chosen.board.name}"
     refuse_unwritable(folder)
     named = require_models(models)

@@ -21,8 +21,8 @@ set one by one take minutes."""
     "program",
     help="Write the bitstream of an output directory to a connected board.\n\n"
     + examples("""
-  onnxhw program build/model-ulx3s-85f
-  onnxhw program build/model-ulx3s-85f --flash
+  onnxhw program build/model-ulx3s-85f+sdram
+  onnxhw program build/model-ulx3s-85f+sdram --flash
 """),
     epilog="Needs openFPGALoader. An image that the device loads its program from (flash.bin) is written to the flash "
     "memory first, with and without --flash. The connected device must answer with the idcode of the board that the "

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     "report",
     help="Write and print the report of an output directory.\n\n"
     + examples("""
-  onnxhw report build/model-ulx3s-85f
-  onnxhw report build/model-ulx3s-85f --json
+  onnxhw report build/model-ulx3s-85f+sdram
+  onnxhw report build/model-ulx3s-85f+sdram --json
 """),
     epilog="Writes report.html and trace.json (open it in Perfetto) from program.ohw, manifest.json and what "
     "`simulate` found.",

@@ -13,8 +13,8 @@ from .common.output import Output, pass_output
     "run",
     help="Run a compiled model on a device: arrays in, arrays out.\n\n"
     + examples("""
-  onnxhw run build/model-ulx3s-85f --input images.npy --output scores.npy
-  onnxhw run build/model-ulx3s-85f --device serial:/dev/ttyUSB0 --input images.npz --profile
+  onnxhw run build/model-ulx3s-85f+sdram --input images.npy --output scores.npy
+  onnxhw run build/model-ulx3s-85f+sdram --device serial:/dev/ttyUSB0 --input images.npz --profile
   onnxhw run build/model-mini --device emu: --input image.npy --json
   onnxhw run float.onnx --input x.npz --output y.npz
 """),

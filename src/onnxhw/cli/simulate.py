@@ -33,7 +33,7 @@ ENGINES = ("golden", "emulator", "cxxrtl", "cocotb")
   onnxhw simulate model.onnx --random 4
   onnxhw simulate model.onnx --input images.npz --count 10 --output results.npz
   onnxhw simulate model.onnx --input photos/ --scale 1/255
-  onnxhw simulate build/model-ulx3s-85f --engine emulator --json
+  onnxhw simulate build/model-ulx3s-85f+sdram --engine emulator --json
 """),
     epilog="TARGET is a model, an output directory of compile or synth, or a program.ohw. An .npz has one array per "
     "model input, its first dimension counts inferences; an array named label is taken for the classes. "
@@ -109,7 +109,7 @@ def command(
             raise UsageError("E2560", "outputs are written as .npz", where=str(results))
         refuse_unwritable_file(results, target, source)
     preprocess = preprocess if preprocess.record() else preprocess_of(target)
-    subject = open_subject(target, board, preset, output, reading, PlacementOptions(prefer))
+    subject = open_subject(target, board, preset, output, reading, PlacementOptions(prefer), engine)
     program = subject.program
     subject.on(engine)
     place = results or subject.folder / "outputs.npz"

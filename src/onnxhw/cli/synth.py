@@ -86,14 +86,21 @@ def command(
     from .common.artifacts import BITSTREAM, FLASH_IMAGE
     from .common.flash_boot import boot_image, boot_record
     from .common.outdir import staged
-    from .common.pipeline import compile_model, out_folder, refuse_oversized, refuse_simulated, target
+    from .common.pipeline import (
+        compile_model,
+        out_folder,
+        refuse_oversized,
+        refuse_simulated,
+        target,
+        target_without_memory,
+    )
     from .common.placement_options import PlacementOptions
     from .common.progress import FlowProgress
     from .common.result import print_result, result, write_artifacts
-    from .common.sensors import require_source, sensor_recipe, sensor_top
+    from .common.sensors import WITH_SENSOR, require_source, sensor_recipe, sensor_top
     from .common.synthesis import finished, line_speed, options, recipe, top
 
-    chosen = target(board, preset)
+    chosen = target_without_memory(board, preset, WITH_SENSOR, output) if source else target(board, preset)
     refuse_simulated(chosen)
     refuse_oversized(chosen)
     link = link or chosen.board.link

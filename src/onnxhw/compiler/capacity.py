@@ -10,7 +10,8 @@ answer is what must hold for every schedule:
 
 each the least that a rewrite of the graph (`onnxhw.passes`) leaves of it.
 
-With external memory, parts that are larger than the chip are planned (`segmented`), and what they take is a forecast.
+With external memory, parts that are larger than the chip are planned (`segmented`), and what they take is a forecast;
+of a model of more than `PLANNED` operations there are bounds only, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,6 +44,9 @@ PARTS = 3
 MAPPED = 256
 """Most operations of a model with a part too large that are looked at for those that cannot be mapped: mapping takes
 about 0.04 s for each (1.2 s for the 29 of VWW)."""
+PLANNED = 512
+"""Most operations that are planned for external memory: small ones are the worst, of which a segment has a hundred or
+more (17 s for a chain of 500). YOLOv5n has 212."""
 
 
 @dataclass(frozen=True)
@@ -109,17 +113,23 @@ def fit(
 
     least = sum(leasts) + PASSAGE * sum(bool(graph.inputs) for graph in graphs), sum(leasts)
     over = [too_much for graph in graphs if (too_much := excess(graph, config))]
+
+    def bounds(most: str) -> Fit:
+        moved = [plain_traffic(graph, config.word) for graph in graphs]
+        what = f"more than {most}: bounds only; onnxhw compile decides"
+        return found(least, False, None, reason=what, parts=list(zip(leasts, moved, strict=True)))
+
     if config.external is not None:
+        if operations > PLANNED:
+            beyond = next(filter(None, (external_excess(graph, config) for graph in graphs)), None)
+            return found(least, False, False, *beyond) if beyond else bounds(f"{PLANNED} operations")
         planned = _with_external_memory(graphs, options, config, segmented or SegmentedGraphs(config))
         if planned is not None:
             return replace(found((0, 0), False, True), **planned)
     if not over and not scheduled(graphs, config, quick):
         if error := _too_many_tables(every, config):
             return found(least, False, False, error.code, error.what, larger(graphs, config, error.code))
-        many = f"{quick} operations" if operations > quick else f"{TILES} weight tiles"
-        moved = [plain_traffic(graph, config.word) for graph in graphs]
-        what = f"more than {many}: bounds only; onnxhw compile decides"
-        return found(least, False, None, reason=what, parts=list(zip(leasts, moved, strict=True)))
+        return bounds(f"{quick} operations" if operations > quick else f"{TILES} weight tiles")
     if over and operations > max(quick, MAPPED):
         return found(least, False, False, *over[0], larger(graphs, config, over[0][0]))
     from .. import sched  # only here: it takes long to import

@@ -19,6 +19,7 @@ from ..board import Board, boards
 from ..config import HwConfig
 from ..ir.graph import Graph, Op
 from ..isa.link import USB_BAUD
+from ..presets import SDRAM
 from ..program.model import DeviceProgram
 from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
 from .capacity import Fit, weight_bytes
@@ -79,8 +80,9 @@ REFERENCE = "ulx3s"
 def board_rates(config: HwConfig) -> Rates | None:
     """Line and clock of the board whose default the preset is, else of the first that offers it, of several of
     `REFERENCE`; None if none does."""
-    owners = [board for board in boards().values() if config.name in board.presets]
-    owners.sort(key=lambda board: (not board.name.startswith(REFERENCE), board.preset != config.name))
+    name = config.name.removesuffix(SDRAM)
+    owners = [board for board in boards().values() if board.offers(name)]
+    owners.sort(key=lambda board: (not board.name.startswith(REFERENCE), board.preset.removesuffix(SDRAM) != name))
     return Rates(line_rate(owners[0]), owners[0].core_hz) if owners else None
 
 

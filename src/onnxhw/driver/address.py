@@ -100,6 +100,6 @@ def simulated_config(name: str, config: HwConfig | None) -> HwConfig:
         hint = f"presets: {', '.join(PRESETS)}; boards: {', '.join(sorted(known))}"
         raise UsageError("E2551", f"no preset or board named {name!r}", hint=hint)
     board = known[name]
-    if config is not None and config.name in board.presets:
+    if config is not None and board.offers(config.name):
         return config
-    return preset(board.preset)
+    return board.configuration()

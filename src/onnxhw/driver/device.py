@@ -32,7 +32,7 @@ class Device(Closeable):
     """A device that runs programs; a context manager. Made by `Device.open`.
 
         with Device.open("auto") as device:
-            device.load("build/model-ulx3s-85f")
+            device.load("build/model-ulx3s-85f+sdram")
             outputs = device.run({"input": images})
 
     Any number of threads may share one: inferences go one at a time, and each call gets its own results.

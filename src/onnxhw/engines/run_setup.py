@@ -12,6 +12,9 @@ from ..isa.units import Unit
 from ..program.host_words import Words, memories
 from ..program.model import DeviceProgram
 
+WITHOUT_MEMORY = ("cocotb",)
+"""Engines that run programs of configurations with external memory only where these do not use it."""
+
 
 def budget(program: DeviceProgram) -> int:
     """Cycles after which the watchdog ends a run: twice the prediction, so that a late end can still be examined."""
@@ -47,9 +50,9 @@ def watchdog_error(program: DeviceProgram, status: int, cycles: int, counts: Seq
 
 def require_able(name: str, program: DeviceProgram) -> None:
     """`UsageError` E2404 if an engine cannot run a program, before it is prepared."""
-    if name == "cocotb" and program.in_segments:
+    if name in WITHOUT_MEMORY and program.in_segments:
         raise UsageError(
             "E2404",
-            f"{program.model} moves data from and to external memory, which the engine cocotb does not have",
+            f"{program.model} moves data from and to external memory, which the engine {name} does not have",
             hint="--engine cxxrtl simulates the core with its memory",
         )

@@ -23,6 +23,7 @@ from ..compiler.states import StatePair, states_of
 from ..config import HwConfig
 from ..driver.artifact import baud_of, design_of, preprocess_of
 from ..driver.device import Device
+from ..engines import WITHOUT_MEMORY
 from ..errors import InvalidModelError, UsageError
 from ..ir.parts import Dim, ValueInfo
 from ..onnxfile.limits import LimitError
@@ -45,7 +46,7 @@ from ..ort_api import (
 from ..ort_api.values import NO_VERSION
 from ..partition import PartitionedModel, read, refuse
 from ..preprocess import Input, Preprocess, open_samples
-from ..presets import preset
+from ..presets import SDRAM
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
@@ -79,7 +80,8 @@ class InferenceSession(SessionMethods, Closeable):
     device : one of `DEVICES` ("golden": integers in numpy, "emulator": instruction by instruction, "cxxrtl" and
         "cocotb": the RTL), the address of a device as `Device.open` takes it, or an open `Device`, which stays open.
     config, board : hardware that the parts are compiled for; default: that of a connected device, else the preset of
-        board "ulx3s". "golden" needs none, a compiled program has its own.
+        board "ulx3s", on an engine without external memory without that. "golden" needs none, a compiled program has
+        its own.
     shapes : values of dynamic dimensions by name.
     prefer : "speed", the default: parts that the host runs quicker than line and core of a device are left to it
         (`compiler.cost.slower`; on an engine there is no line); "hardware": all that the hardware can run stays there.
@@ -172,7 +174,9 @@ class InferenceSession(SessionMethods, Closeable):
         if file or made:  # values that had a default are constants now
             given = tuple(value for value in self.program.inputs if not value.optional)
             self.program, config = replace(self.program, inputs=given), self.program.config
-        simulated = config or preset(find(board).preset)
+        chosen = find(board)
+        name = chosen.preset.removesuffix(SDRAM) if device in WITHOUT_MEMORY else chosen.preset
+        simulated = config or chosen.configuration(name)
         self.target: Device | str = device
         """The device, or one of `DEVICES`."""
         if isinstance(device, str) and device not in DEVICES:

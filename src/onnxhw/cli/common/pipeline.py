@@ -6,7 +6,6 @@ from pathlib import Path
 from ...board import Board, find
 from ...config import HwConfig
 from ...errors import UsageError
-from ...external import ExternalMemory
 from ...partition.partitioned import PartitionedModel
 from ...preprocess import Preprocess
 from ...presets import FILE, SDRAM, SIMULATED, preset
@@ -39,16 +38,7 @@ class BoardTarget:
         cannot; E2374 if the board has none."""
         if self.config.external is None:
             return self
-        return BoardTarget(self.board, replace(self.config, external=self.external_memory(clock_hz)))
-
-    def external_memory(self, clock_hz: int | None = None) -> ExternalMemory:
-        """The board's external memory at a clock, by default its own. Errors as of `at`."""
-        if self.board.external is None:
-            hint = f"the preset without {SDRAM}; a board's file describes its memory in the table external"
-            unused = f": for its {self.board.unused_memory} there is no controller" if self.board.unused_memory else ""
-            what = f"the board has no external memory{unused}"
-            raise UsageError("E2374", what, where=f"board {self.board.name}", hint=hint)
-        return self.board.external.external(clock_hz or self.board.core_hz)
+        return BoardTarget(self.board, replace(self.config, external=self.board.external_memory(clock_hz)))
 
 
 def target(board_name: str, preset_name: str | None) -> BoardTarget:
@@ -63,12 +53,22 @@ def target(board_name: str, preset_name: str | None) -> BoardTarget:
     family_of(chosen).check_part(chosen)
     name = preset_name or chosen.preset
     config = preset(name)
-    plain = name.removesuffix(SDRAM)
-    if plain not in chosen.presets and plain not in SIMULATED and not name.endswith(FILE):
+    if not chosen.offers(name) and name.removesuffix(SDRAM) not in SIMULATED and not name.endswith(FILE):
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
     return BoardTarget(chosen, config).at(chosen.core_hz)
+
+
+def target_without_memory(board_name: str, preset_name: str | None, what: str, output: Output) -> BoardTarget:
+    """As `target`, for what has no external memory, `what` in words: instead of a preset of the board's own that has
+    some it is the one without, and that is said."""
+    chosen = target(board_name, preset_name)
+    name = chosen.config.name.removesuffix(SDRAM)
+    if preset_name or name == chosen.config.name:
+        return chosen
+    output.message(f"{what} has no external memory: --preset {name}, not the board's own {chosen.config.name}")
+    return target(board_name, name)
 
 
 def refuse_simulated(chosen: BoardTarget) -> None:

@@ -10,6 +10,9 @@ from ...config import HwConfig
 from ...devices import family_of
 from ...errors import UsageError
 
+WITH_SENSOR = "a device with a sensor"
+"""What messages call it."""
+
 
 def require_source(board: Board, clock_hz: int, *, standalone: bool, link: str) -> None:
     """Refuse what no bitstream with a camera can be made of, before anything is compiled: `UsageError` E2383 without
@@ -17,7 +20,7 @@ def require_source(board: Board, clock_hz: int, *, standalone: bool, link: str) 
     from ...rtl.sensors.device import xclk_half
 
     if not standalone or link == "usb":
-        what = "a device with a sensor has no host that loads a program" if not standalone else "it has no USB link"
+        what = f"{WITH_SENSOR} has no host that loads a program" if not standalone else "it has no USB link"
         raise UsageError("E2383", f"--input: {what}", hint="--standalone --input camera-ov7670, without --link usb")
     require_camera(board)
     xclk_half(clock_hz)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...engines import WITHOUT_MEMORY
 from ...errors import MismatchError, OnnxhwError, UsageError
 from ...files import sha256
 from ...ir.graph import Array8, Graph
@@ -26,7 +27,7 @@ from .artifacts import MANIFEST, MODEL, PROGRAM, read_directory
 from .inputs import Inputs
 from .outdir import write_atomically
 from .output import Output
-from .pipeline import compile_model, default_out
+from .pipeline import compile_model, default_out, target_without_memory
 from .pipeline import target as choose
 from .placement_options import BY_DEFAULT, PlacementOptions
 from .read_options import TRUSTED, ReadOptions
@@ -102,15 +103,18 @@ def open_subject(
     output: Output,
     reading: ReadOptions = TRUSTED,
     choice: PlacementOptions = BY_DEFAULT,
+    engine: str = "",
 ) -> Subject:
-    """A model (compiled for the board with that choice), an output directory or a program file."""
+    """A model (compiled for the board with that choice, to be run on that engine), an output directory or a program
+    file."""
     if target.name == PROGRAM and (target.parent / MANIFEST).exists():
         target = target.parent
     if target.is_dir():
         return _from_directory(target, output, reading.untrusted)
     if target.suffix == ".ohw":
         return Subject(load(target), None, target.parent)
-    chosen = choose(board, preset)
+    less = engine in WITHOUT_MEMORY
+    chosen = target_without_memory(board, preset, f"engine {engine}", output) if less else choose(board, preset)
     model, program = compile_model(target, chosen.config, output, reading, replace(choice, rates=chosen.rates()))
     return Subject(program, model, default_out(target, chosen.config))
 

@@ -13,6 +13,7 @@ from ...devices import family_of
 from ...devices.family import memories
 from ...errors import OnnxhwError
 from ...isa.camera import CameraSettings
+from ...presets import SDRAM
 from ...program.model import DeviceProgram
 
 
@@ -93,7 +94,8 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     from ...board import boards
 
     labels = [f"{entry.label} " for entry in list_all() if entry.kind == "bitstream"]
-    for board in sorted(boards().values(), key=lambda board: board.preset != config.name):
+    name = config.name.removesuffix(SDRAM)
+    for board in sorted(boards().values(), key=lambda board: board.preset.removesuffix(SDRAM) != name):
         if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
             continue
         hz, baud = board.core_hz, line_speed(board, board.core_hz, board.link)
