@@ -8,6 +8,7 @@ counted as it is, and they are chosen again.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
@@ -30,7 +31,7 @@ FEW = 48
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
 WORSE = 1.05
 """An order of the operations that costs so many times the other one by rough costs is not scheduled: with the exact
-cycles of runs YOLOv5n costs 1 % more, SqueezeNet 0.5 %."""
+cycles of runs YOLOv5n costs 1 % more than by those, SqueezeNet 0.5 %."""
 ROUNDS = 200
 """Times that groups are chosen again at most; then the cheapest of those that were tried are taken."""
 
@@ -63,11 +64,14 @@ def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techni
     known: dict[object, list[Candidate]] = {}
     orders = [graph] if (order := depth_first(graph)) == graph.ops else [graph, replace(graph, ops=order)]
     plans: list[tuple[float, list[Segment]]] = []
+    least = inf
     for each in orders:
         search = _Search(each, config, LONGEST if techniques.depth_first else 1, known, banks)
         try:
-            if plans and search.choice.best({}, {})[0] > WORSE * plans[0][0]:
+            rough, _ = search.choice.best({}, {})
+            if rough > WORSE * least:
                 continue
+            least = rough
             plans.append(_accepted(search, cycles))
         except NoPartError:
             if each is orders[-1] and not plans:
