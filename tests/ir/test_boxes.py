@@ -134,7 +134,7 @@ def test_what_cannot_be_cut_has_itself_as_its_only_part() -> None:
         assert part.window.size(inputs[0].shape[2:]) == op.window.size(inputs[0].shape[2:])
         for axis, name in enumerate(("channels", "rows", "cols")):
             if not op.crops[axis] and y.shape[1 + axis] > 1:
-                assert op.part(replace(box, **{name: (0, y.shape[1 + axis] - 1)}), inputs, y) is None
+                assert op.part(box._replace(**{name: (0, y.shape[1 + axis] - 1)}), inputs, y) is None
 
 
 def test_a_packed_operand_is_not_cut() -> None:
@@ -146,7 +146,7 @@ def test_a_packed_operand_is_not_cut() -> None:
     box = Box.whole(y.shape)
     assert op.crops == (False, False, False)
     assert op.part(box, [x], y) is op
-    assert op.part(replace(box, channels=(0, 2)), [x], y) is None
+    assert op.part(box._replace(channels=(0, 2)), [x], y) is None
     assert op.needed(box, [x], y) == [Box.whole(x.shape)]
 
 

@@ -42,7 +42,7 @@ def twice(n: int) -> Plan:
 
 
 def shifted(region: Region) -> Region:
-    return replace(region, box=replace(region.box, channels=tuple(at + 1 for at in region.box.channels)))
+    return replace(region, box=region.box._replace(channels=tuple(at + 1 for at in region.box.channels)))
 
 
 MADE = next(n for n, segment in enumerate(PLAN.segments[1:], 1) if depends(segment, PLAN.segments[n - 1].outputs))

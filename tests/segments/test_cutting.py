@@ -11,7 +11,7 @@ from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Array8, Copy
 from onnxhw.ir.verify import verify
 from onnxhw.segments import Region, Segment
-from onnxhw.segments.cutting import boxes_of, cut
+from onnxhw.segments.cutting import cut
 
 
 def compare(segment: Segment, expected: dict[str, Array8]) -> None:
@@ -60,6 +60,6 @@ def test_what_a_group_does_not_make_of_its_operations_is_none() -> None:
     y, inner = graph.tensors[graph.ops[3].output], graph.tensors[graph.ops[0].output]
     assert cut(graph, graph.ops[:5], {y.name: Box.whole(y.shape)}) is None  # nobody wants the fifth
     some = {y.name: Box.whole(y.shape), inner.name: Box((0, 24), (0, 2), (0, 10))}
-    assert boxes_of(graph, graph.ops[:4], some) is None  # more is needed of the first than is wanted
+    assert cut(graph, graph.ops[:4], some) is None  # more is needed of the first than is wanted
     part = {y.name: Box((0, 4), (0, 10), (0, 10))}
     assert cut(graph, graph.ops[:4], part) is None  # the shortcut has half of the channels, the block needs all

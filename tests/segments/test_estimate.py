@@ -24,7 +24,7 @@ def always(_: Graph) -> int:
 def stripe(graph: Graph, rows: tuple[int, int], early: bool = False) -> Segment:
     """Rows of the first operation's result."""
     y = graph.tensors[graph.ops[0].output]
-    segment = cut(graph, graph.ops[:1], {y.name: replace(Box.whole(y.shape), rows=rows)})
+    segment = cut(graph, graph.ops[:1], {y.name: Box.whole(y.shape)._replace(rows=rows)})
     assert segment is not None
     return replace(segment, early=early)
 

@@ -1,17 +1,19 @@
-"""Costs of groups: what comes once, shared banks, what is on chip before, windows that are added up."""
+"""Costs of groups: what comes once, shared banks, what is on chip before."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 
+import pytest
 from heuristics import Net
-from small_networks import SMALL, candidates, chain, inverted
+from small_networks import NETWORKS, SMALL, candidates, chain, inverted
 
+from onnxhw.config import HwConfig
 from onnxhw.ir.boxes import Box
-from onnxhw.presets import preset
-from onnxhw.segments import PartCycles
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.group_costs import GroupCosts, have_own_banks, run_cycles
+from onnxhw.segments.group_costs import GroupCosts, Way, have_own_banks
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
-from onnxhw.segments.plan import Region
+from onnxhw.segments.plan import Occupancy, Region
 
 
 def test_shared_banks_cost_more() -> None:
@@ -31,10 +33,14 @@ def test_banks_of_their_own() -> None:
     (y,) = graph.outputs
     segment = cut(graph, graph.ops, {y.tensor: Box.whole(graph.tensors[y.tensor].shape)})
     assert segment is not None
+
+    def own(kept: Sequence[Region], config: HwConfig) -> bool:
+        return have_own_banks(segment, kept, config, Occupancy(segment.graph, config))
+
     # 512 words each of inputs, between the operations, and results, with the neighbours' inputs and results
-    assert have_own_banks(segment, (), replace(SMALL, act_depth=1024))
-    assert have_own_banks(segment, segment.loads, replace(SMALL, act_depth=512, act_banks=4))
-    assert not have_own_banks(segment, (), replace(SMALL, act_depth=512, act_banks=4))
+    assert own((), replace(SMALL, act_depth=1024))
+    assert own(segment.loads, replace(SMALL, act_depth=512, act_banks=4))
+    assert not own((), replace(SMALL, act_depth=512, act_banks=4))
 
 
 def test_runs_that_are_known_are_counted() -> None:
@@ -80,9 +86,25 @@ def test_what_is_gathered_needs_room_for_all_of_it() -> None:
         assert all((each.unstored < each.cost) == each.gathered for each in ways)
 
 
-def test_the_array_waits_for_windows_that_are_added_up() -> None:
-    """A depthwise convolution of 5 x 5 is four windows of the depthwise unit."""
-    config, net = preset("ulx3s-85f+sdram"), Net(32, 16)
-    graph = net.graph("wide", net.conv(net.depthwise(net.conv("x", 64, 1), 5), 32, 1))
-    exact = PartCycles(config)(graph)
-    assert 0.8 * exact < run_cycles(graph, config) < 1.2 * exact
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("act_depth", [32, 128])
+def test_what_is_not_promising_before_it_is_cut_does_not_fit(
+    name: str, act_depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounds leave out nothing of what fits, nor of what has room and banks beside it."""
+    graph, config = NETWORKS[name](), replace(SMALL, act_depth=act_depth)
+
+    def ways(found: Mapping[Way, bool]) -> list[tuple[object, ...]]:
+        costs = GroupCosts(Groups(graph, config))
+        groups = [(first, end) for end in range(1, len(graph.ops) + 1) for first in range(max(0, end - 3), end)]
+        tried = [Candidate(*each, cuts) for each in groups for mine in costs.groups.cuts(*each) for cuts in mine]
+        return [(each.first, each.end, each.cuts, each.by_stripe, each.gathered, each.cost, beside)
+                for one in tried for each, beside in costs.of(one, found=found)]  # fmt: skip
+
+    for found in ({}, dict.fromkeys(product((False, True), repeat=2), False)):
+        bounded = ways(found)
+        with monkeypatch.context() as patched:
+            patched.setattr(GroupCosts, "_promising", lambda self, candidate, needed, ways, found: ways)
+            assert ways(found) == bounded
+        assert bounded
+        assert not found or all(each[-1] for each in bounded)

@@ -1,11 +1,11 @@
 """Groups: the boxes of their results, and what neighbours have in common."""
 
+import pytest
 from heuristics import Net
 from small_networks import NETWORKS, SMALL, candidates
 
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
-from onnxhw.segments.plan import peak_words, ports_of
 
 
 def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tried() -> None:
@@ -21,9 +21,8 @@ def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tr
         # All blocks of channels of the first stripe come before another stripe.
         assert len({(box.rows, box.cols) for box in boxes[:blocks]}) == 1 < blocks < len(boxes)
         at = groups.boxes(candidate).middle()
-        kept, times, peak = groups.reused(candidate, made[at])
-        assert times in (1, blocks)
-        assert peak == peak_words(made[at].graph, SMALL, ports_of(made[at], kept))
+        kept, times = groups.reused(candidate, groups.boxes(candidate), made[at])
+        assert times == blocks
         if kept:
             assert set(kept) == {region for region in made[at].loads if region in made[at + 1].loads}
             found += 1
@@ -65,3 +64,19 @@ def test_results_are_what_others_read() -> None:
         read |= {port.tensor for port in graph.outputs}
         name = graph.ops[first].output
         assert groups.results(first, first + 1) == ([name] if name in read else [])
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_group_that_grows_to_the_front_is_cut_as_if_alone(name: str) -> None:
+    graph = NETWORKS[name]()
+    kept, found = Groups(graph, SMALL), 0
+    for end in range(1, len(graph.ops) + 1):
+        for first in reversed(range(max(0, end - 5), end)):
+            for cuts in (UNCUT, (1, 2, 1), (2, 1, 1), (2, 3, 2)):
+                candidate = Candidate(first, end, cuts)
+                boxes = kept.boxes(candidate)
+                needed = kept.needed(candidate, boxes, 0, len(boxes) // 2 % boxes.stripes)
+                alone = Groups(graph, SMALL).needed(candidate, boxes, 0, len(boxes) // 2 % boxes.stripes)
+                assert (needed and needed.boxes) == (alone and alone.boxes)
+                found += needed is not None
+    assert found > 20

@@ -13,7 +13,7 @@ from onnxhw.ir.graph import Conv
 from onnxhw.presets import preset
 from onnxhw.sched import map_operations, schedule
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.plan import act_words, between_words, packed_words, peak_words, weight_words, weights_of
+from onnxhw.segments.plan import Occupancy, act_words, packed_words, peak_words, weight_words, weights_of
 
 
 @pytest.mark.parametrize("name", ["mini", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f"])
@@ -89,7 +89,7 @@ def test_weights_are_told_by_their_channels() -> None:
     whole = Box.whole(graph.tensors[op.output].shape)
 
     def part(channels: tuple[int, int]) -> dict[tuple[str, tuple[int, int]], int]:
-        segment = cut(graph, [op], {op.output: replace(whole, channels=channels)})
+        segment = cut(graph, [op], {op.output: whole._replace(channels=channels)})
         assert segment is not None
         return dict(weights_of(segment, SMALL))
 
@@ -104,6 +104,6 @@ def test_words_between_operations() -> None:
     graph = chain()
     words = act_words(graph.tensors[graph.ops[0].output].shape, SMALL)
     # The second operation reads the first one's result and makes another; the third one's is an output.
-    assert between_words(graph, SMALL) == 2 * words
+    assert Occupancy(graph, SMALL).between() == 2 * words
     alone = replace(graph, ops=graph.ops[:1], outputs=[replace(graph.outputs[0], tensor=graph.ops[0].output)])
-    assert between_words(alone, SMALL) == 0
+    assert Occupancy(alone, SMALL).between() == 0

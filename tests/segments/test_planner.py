@@ -12,10 +12,10 @@ from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.presets import preset
 from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
-from onnxhw.segments.groups import UNCUT, Candidate
+from onnxhw.segments.group_choice import NoPartError
 from onnxhw.segments.operation_order import depth_first
 from onnxhw.segments.plan import OperationPart
-from onnxhw.segments.planner import LONGEST, NoPartError, _accepted, _cheapest, _Search
+from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _Search
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -68,7 +68,7 @@ def test_runs_are_counted_as_they_are() -> None:
 def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain()
     search = _Search(graph, SMALL, 3, {})
-    _, first = search.best({}, {})
+    _, first = search.choice.best({}, {})
     monkeypatch.setattr(planner, "ROUNDS", 1)
     cost, segments = _accepted(search, lambda _: 10**6)
     assert cost >= 10**6 * len(segments)
@@ -187,25 +187,18 @@ def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     assert costs[0] != costs[1]
 
 
-def test_what_costs_less_behind_a_whole_result_is_taken() -> None:
-    search = _Search(chain(), SMALL, 1, {})
-    whole, striped = Candidate(0, 1, UNCUT, cost=10.0, behind=10.0), Candidate(0, 1, (1, 2, 1), cost=9.0, behind=9.0)
-    others = [Candidate(n, n + 1, (1, 2, 1), cost=8.0, behind=6.0) for n in range(1, len(search.groups.graph.ops))]
-    search.by_first = {0: [whole, striped]} | {each.first: [each] for each in others}
-    assert search.best({}, {}) == (16.0 + 8.0 * (len(others) - 1), [whole, *others])
-    assert search.best({}, {whole: replace(whole, cost=12.0)}) == (17.0 + 8.0 * (len(others) - 1), [striped, *others])
-    assert search.best({whole: "too large"}, {})[1][0] is striped
+def test_an_order_that_costs_much_more_is_not_scheduled(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, scheduled = NETWORKS["upsampled"](), list[list[str]]()
+    orders = [[op.name for op in ops] for ops in (graph.ops, depth_first(graph))]
 
+    def recorded(search: _Search, *args: Any) -> tuple[float, list[Segment]]:
+        scheduled.append([op.name for op in search.groups.graph.ops])
+        return _accepted(search, *args)
 
-def test_a_result_stays_unstored_only_for_one_that_reads_all_of_it() -> None:
-    search = _Search(chain(), SMALL, 1, {})
-    count = len(search.groups.graph.ops)
-    first = Candidate(0, 1, (1, 2, 1), gathered=True, cost=10.0, behind=10.0, unstored=7.0, behind_unstored=7.0)
-    others = [Candidate(n, n + 1, (1, 2, 1), cost=8.0, behind=6.0, sole=n == 1) for n in range(1, count)]
-    search.by_first = {each.first: [each] for each in (first, *others)}
-    assert search.best({}, {})[0] == 7.0 + 6.0 + 8.0 * (count - 2)
-    other = replace(others[0], sole=False)
-    search.by_first[1] = [other]
-    assert search.best({}, {})[0] == 10.0 + 6.0 + 8.0 * (count - 2)
-    search.by_first = {0: [first]} | {n: [replace(first, first=n, end=n + 1, sole=True)] for n in range(1, count)}
-    assert search.best({}, {})[0] == 7.0 * (count - 1) + 10.0  # the last one's is an output
+    monkeypatch.setattr(planner, "_accepted", recorded)
+    monkeypatch.setattr(planner, "FEW", 0)
+    for worse, wanted in ((1000.0, orders), (0.001, orders[:1])):
+        scheduled.clear()
+        monkeypatch.setattr(planner, "WORSE", worse)
+        make_plan(graph, SMALL, anything)
+        assert scheduled == wanted

@@ -1,6 +1,6 @@
 """`Box`: a part of a tensor, and what a window sees of an operand for a box of its result."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .windows import Pads, Window
 
@@ -9,8 +9,7 @@ Span = tuple[int, int]
 Shape = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True, order=True)
-class Box:
+class Box(NamedTuple):
     """Elements of a tensor ``(1, C, H, W)`` whose indices lie in these spans."""
 
     channels: Span
@@ -43,8 +42,10 @@ class Box:
         """The least box with both; an empty one has no place."""
         if not self.size or not other.size:
             return self if self.size else other
+        if self == other:
+            return self
         pairs = zip(self.spans, other.spans, strict=True)
-        return Box(*((min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs))
+        return Box(*[(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs])
 
     def meets(self, other: "Box") -> bool:
         """Whether they have an element in common."""

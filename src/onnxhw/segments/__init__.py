@@ -4,10 +4,11 @@ from it."""
 from .checker import check_plan
 from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
+from .group_choice import NoPartError
 from .linker import link, part_name
 from .part_cycles import PartCycles
 from .plan import Buffer, Plan, Region, Segment
-from .planner import NoPartError, make_plan
+from .planner import make_plan
 from .resident_estimate import estimate_with_residents
 from .sampling import sampled
 from .techniques import Techniques

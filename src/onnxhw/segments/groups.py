@@ -4,16 +4,17 @@ A result is cut into blocks of channels, and these into stripes of columns and r
 come once for each block, or inputs once for each stripe.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 from math import inf
 
 from ..config import HwConfig
 from ..ir.boxes import Box, Span
-from ..ir.graph import Graph, Op
-from .cutting import PartsOf, boxes_of, cut
-from .plan import Region, Segment, act_words, peak_words, ports_of
+from ..ir.graph import Graph
+from .cutting import NeededBoxes, PartsOf, numbered, segment_of
+from .plan import Region, Segment, act_words
 
 CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 """Numbers of blocks of channels, of stripes of rows that are tried."""
@@ -65,34 +66,51 @@ class Candidate:
 @dataclass(frozen=True)
 class Boxes:
     """The boxes that a group's last result is cut into, in the order in which they are made: all stripes of a block of
-    channels before the next block, or `by_stripe` all blocks of a stripe. `stripes`: their columns and rows."""
+    channels before the next block, or `by_stripe` all blocks of a stripe. Those of the same columns come together."""
 
-    channels: list[Span]
-    stripes: list[tuple[Span, Span]]
+    channels: Sequence[Span]
+    rows: Sequence[Span]
+    cols: Sequence[Span]
     by_stripe: bool
 
     def __len__(self) -> int:
-        return len(self.channels) * len(self.stripes)
+        return len(self.channels) * self.stripes
 
-    def __getitem__(self, n: int) -> Box:
+    @property
+    def stripes(self) -> int:
+        """How many there are of a block."""
+        return len(self.rows) * len(self.cols)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """Of blocks, and of stripes."""
+        return len(self.channels), self.stripes
+
+    def at(self, n: int) -> tuple[int, int]:
+        """The block and the stripe of a box, by its number; numbers begin anew behind the last one."""
         if self.by_stripe:
             stripe, block = divmod(n % len(self), len(self.channels))
-        else:
-            block, stripe = divmod(n % len(self), len(self.stripes))
-        across, down = self.stripes[stripe]
-        return Box(self.channels[block], down, across)
+            return block, stripe
+        return divmod(n % len(self), self.stripes)
+
+    def box(self, block: int, stripe: int) -> Box:
+        """That of a block and a stripe."""
+        across, down = divmod(stripe, len(self.rows))
+        return Box(self.channels[block], self.rows[down], self.cols[across])
+
+    def __getitem__(self, n: int) -> Box:
+        return self.box(*self.at(n))
 
     @property
     def inner(self) -> int:
         """How many in a row may have an operand in common."""
         if self.by_stripe:
             return len(self.channels)
-        counts = len({down for _, down in self.stripes}), len({across for across, _ in self.stripes})
-        return next((n for n in (*counts, len(self.channels)) if n > 1), 1)
+        return next((n for n in (len(self.rows), len(self.cols), len(self.channels)) if n > 1), 1)
 
     def middle(self) -> int:
         """The one in the middle of the first block of channels: the last block may have fewer."""
-        stripe = len(self.stripes) // 2
+        stripe = self.stripes // 2
         return stripe * len(self.channels) if self.by_stripe else stripe
 
 
@@ -103,11 +121,17 @@ class Groups:
         self.graph, self.config, self.parts = graph, config, PartsOf(graph)
         self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys((port.tensor for port in graph.outputs), len(graph.ops))
+        self._results: dict[tuple[int, int], list[str]] = {}
+        self._gathers: dict[tuple[int, int], bool] = {}
+        self._end, self._grown = 0, dict[tuple[Cuts, int, int], _Grown]()
+        """Of groups with this end the boxes that are needed for boxes of the last result."""
 
     def results(self, first: int, end: int) -> list[str]:
         """What a group makes for others."""
-        made = [op.output for op in self.graph.ops[first:end]]
-        return [name for name in made if self.last_use.get(name, end) >= end]
+        if (found := self._results.get((first, end))) is None:
+            made = [op.output for op in self.graph.ops[first:end]]
+            found = self._results[first, end] = [name for name in made if self.last_use.get(name, end) >= end]
+        return found
 
     def cuts(self, first: int, end: int) -> Iterator[list[Cuts]]:
         """For each number of blocks and of columns those with ever more stripes of rows; of rows, with ever more
@@ -130,72 +154,89 @@ class Groups:
 
     def boxes(self, candidate: Candidate) -> Boxes:
         """Those of the last result: blocks of channels, and stripes of columns, in each stripes of rows."""
-        return self._boxes(candidate, self.graph.ops[candidate.end - 1].output)
+        return self._boxes(self.graph.ops[candidate.end - 1].output, candidate.cuts, candidate.by_stripe)
 
-    def _boxes(self, candidate: Candidate, result: str) -> Boxes:
-        y, (blocks, rows, cols) = self.graph.tensors[result], candidate.cuts
+    def _boxes(self, result: str, cuts: Cuts, by_stripe: bool = False) -> Boxes:
+        y, (blocks, rows, cols) = self.graph.tensors[result], cuts
         channels = _spans(y.channels, blocks, self.config.used_cols)
-        stripes = [*product(_spans(y.width, cols), _spans(y.height, rows))]
-        return Boxes(channels, stripes, candidate.by_stripe)
+        return Boxes(channels, _spans(y.height, rows), _spans(y.width, cols), by_stripe)
 
     def segments(self, candidate: Candidate) -> list[Segment] | None:
         """The segments of a candidate, in order, all inputs loaded; None if it cannot be cut so."""
-        made = [self._segment(candidate, n) for n in range(1 if candidate.whole else len(self.boxes(candidate)))]
-        return [segment for segment in made if segment] if all(made) else None
+        boxes = self.boxes(candidate)
+        made: list[Segment | None] = []
+        for n in range(len(boxes)):
+            needed = self.needed(candidate, boxes, *boxes.at(n))
+            made.append(self.segment(candidate, needed) if needed else None)
+        whole = Region.whole(self.graph, self.graph.ops[candidate.end - 1].output) if candidate.gathered else None
+        return [replace(numbered(segment), gathered=whole) for segment in made if segment] if all(made) else None
 
-    def middle(self, candidate: Candidate) -> Segment | None:
-        """The segment in the middle."""
-        return self._segment(candidate, self.boxes(candidate).middle())
+    def segment(self, candidate: Candidate, needed: NeededBoxes) -> Segment | None:
+        """The segment that makes these boxes, its tensors by the model's names; None if there is none."""
+        first, end = candidate.first, candidate.end
+        return segment_of(needed, self.graph.ops[first:end], self.results(first, end))
 
-    def reused(self, candidate: Candidate, segment: Segment) -> tuple[Sequence[Region], int, int]:
-        """What the segment that makes the box in the middle loads and its neighbour finds on chip, for how many
-        segments in a row that is so, and the activation words that are then in use at once."""
-        boxes, alone = self.boxes(candidate), peak_words(segment.graph, self.config)
-        if candidate.whole or len(boxes) == 1:
-            return (), 1, alone
+    def reused(self, candidate: Candidate, boxes: Boxes, segment: Segment) -> tuple[Sequence[Region], int]:
+        """What the segment that makes the box in the middle loads and its neighbour finds on chip, and for how many
+        segments in a row that is so if there is room for it."""
+        if len(boxes) == 1:
+            return (), 1
         at, inner = boxes.middle(), boxes.inner
-        ops = self.graph.ops[candidate.first : candidate.end]
-        beside = self._wanted(candidate, at + 1 if (at + 1) % inner else at - 1)
-        other = boxes_of(self.graph, ops, beside, self.parts) or {}
-        same = tuple(region for region in segment.loads if other.get(region.tensor) == region.box)
-        peak = peak_words(segment.graph, self.config, ports_of(segment, same)) if same else alone
-        return (same, inner, peak) if peak <= self.config.act_words else ((), 1, alone)
+        beside = self.needed(candidate, boxes, *boxes.at(at + 1 if (at + 1) % inner else at - 1))
+        other = beside.boxes if beside else {}
+        return tuple([region for region in segment.loads if other.get(region.tensor) == region.box]), inner
 
-    def _segment(self, candidate: Candidate, number: int) -> Segment | None:
-        """The segment of this number; None if there is none."""
-        ops: Sequence[Op] = self.graph.ops[candidate.first : candidate.end]
-        wanted = self._wanted(candidate, number)
-        made = cut(self.graph, ops, wanted, self.parts) if wanted else None
-        return replace(made, gathered=Region.whole(self.graph, ops[-1].output)) if made and candidate.gathered else made
+    def needed(self, candidate: Candidate, boxes: Boxes, block: int, stripe: int) -> NeededBoxes | None:
+        """The boxes that a segment makes and reads; None if there is none. A group that begins at an earlier operation
+        has those of one that begins later, and some more."""
+        if candidate.end != self._end:
+            self._end, self._grown = candidate.end, {}
+        key = candidate.cuts, block, stripe
+        grown = self._grown.get(key)
+        if grown is None or grown.first < candidate.first:
+            grown = self._grown[key] = _Grown(candidate.end, NeededBoxes(self.parts))
+        while grown.able and grown.first > candidate.first:
+            grown.first -= 1
+            op, wanted = self.graph.ops[grown.first], None
+            if self.last_use.get(op.output, candidate.end) >= candidate.end:
+                mine = self._boxes(op.output, candidate.cuts)
+                wanted = mine.box(block, stripe) if mine.counts == boxes.counts else None
+                grown.able = wanted is not None
+            grown.able = grown.able and grown.needed.add(op, wanted)
+        return grown.needed if grown.able else None
 
     def may_gather(self, candidate: Candidate) -> bool:
         """Whether the segments of a candidate can make a tensor that stays on chip: of whole rows, their only result,
         and for others than the host."""
-        only = self.graph.ops[candidate.end - 1].output
-        read = candidate.end <= self.last_use.get(only, 0) < len(self.graph.ops)
+        if candidate.cuts[2] > 1 or candidate.whole:
+            return False
+        group = candidate.first, candidate.end
+        if (found := self._gathers.get(group)) is None:
+            found = self._gathers[group] = self._may_gather(*group)
+        return found
+
+    def _may_gather(self, first: int, end: int) -> bool:
+        only = self.graph.ops[end - 1].output
+        read = end <= self.last_use.get(only, 0) < len(self.graph.ops)
         read &= act_words(self.graph.tensors[only].shape, self.config) < self.config.act_words
-        return read and candidate.cuts[2] == 1 and not candidate.whole and self._single(candidate)
+        return read and self.results(first, end) == [only]
 
-    def _single(self, candidate: Candidate) -> bool:
-        """Whether the last operation makes all that others read."""
-        return self.results(candidate.first, candidate.end) == [self.graph.ops[candidate.end - 1].output]
 
-    def _wanted(self, candidate: Candidate, number: int) -> Mapping[str, Box]:
-        """The boxes that a segment makes of what the group makes for others; nothing if not all results are in as many
-        blocks and stripes as the last one."""
-        results = self.results(candidate.first, candidate.end)
-        if candidate.whole:
-            return {name: Box.whole(self.graph.tensors[name].shape) for name in results}
-        boxes = {name: self._boxes(candidate, name) for name in results}
-        counts = {(len(each.channels), len(each.stripes)) for each in boxes.values()}
-        return {name: each[number] for name, each in boxes.items()} if len(counts) == 1 else {}
+@dataclass
+class _Grown:
+    """Boxes of the operations from `first` on; unless `able` there are none, nor for groups that begin earlier."""
+
+    first: int
+    needed: NeededBoxes
+    able: bool = True
 
 
 def _numbers(allowed: bool, size: int, numbers: Sequence[int]) -> list[int]:
     return [number for number in numbers if number <= size] if allowed else [1]
 
 
-def _spans(size: int, parts: int, step: int = 1) -> list[Span]:
+@lru_cache(maxsize=1 << 14)
+def _spans(size: int, parts: int, step: int = 1) -> tuple[Span, ...]:
     """So many spans, or fewer, that are equal but for the last, in whole steps."""
     each = -(-size // (parts * step)) * step
-    return [(at, min(at + each, size)) for at in range(0, size, each)]
+    return tuple((at, min(at + each, size)) for at in range(0, size, each))

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,7 @@ class Region:
         return cls(tensor, Box.whole(graph.tensors[tensor].shape))
 
 
-@dataclass(frozen=True)
-class OperationPart:
+class OperationPart(NamedTuple):
     """A box of the result, `tensor`, of one of the model's operations."""
 
     op: str
@@ -155,35 +155,53 @@ def _fits_array(op: Op, config: HwConfig) -> bool:
     return _array_words(op, config) <= config.weight_depth
 
 
+class Occupancy:
+    """Activation words of a graph's tensors that are in use at once if its operations run one after the other; outputs
+    stay to the end."""
+
+    def __init__(self, graph: Graph, config: HwConfig) -> None:
+        self.words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
+        self.inputs = [port.tensor for port in graph.inputs]
+        outputs = {port.tensor for port in graph.outputs}
+        last = dict.fromkeys(self.inputs, 0) | {op.output: n for n, op in enumerate(graph.ops)}
+        last |= {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
+        ended: list[list[str]] = [[] for _ in graph.ops]
+        for name, n in last.items():
+            if name not in outputs:
+                ended[n].append(name)
+        self.steps = [*zip((op.output for op in graph.ops), ended, strict=True)]
+        """Of each operation its result, and what nobody reads behind it."""
+        self.ports = outputs.union(self.inputs)
+        self.read = dict(self.words)
+        """Words where inputs may be packed."""
+        for op in graph.ops:
+            for name in op.inputs:
+                if name in self.ports and name in self.inputs:
+                    self.read[name] = packed_words(graph.tensors[name], op, config) or self.read[name]
+
+    def peak(self, kept: Collection[str] = ()) -> int:
+        """The most words; the tensors `kept` stay to the end, too."""
+        return self._peak(self.read, kept)
+
+    def between(self) -> int:
+        """The most words of tensors that are neither inputs nor outputs."""
+        return self._peak(self.words | dict.fromkeys(self.ports, 0))
+
+    def _peak(self, words: Mapping[str, int], kept: Collection[str] = ()) -> int:
+        live = peak = sum([words[name] for name in self.inputs])
+        for made, ended in self.steps:
+            live += words[made]
+            peak = max(peak, live)
+            for name in ended:
+                if name not in kept:
+                    live -= words[name]
+        return peak
+
+
 def peak_words(graph: Graph, config: HwConfig, kept: Collection[str] = ()) -> int:
     """Most activation words that are in use at once if the operations run one after the other; outputs, and the
     tensors `kept`, stay to the end."""
-    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
-    inputs = {port.tensor for port in graph.inputs}
-    for op in graph.ops:
-        for name in inputs.intersection(op.inputs):
-            words[name] = packed_words(graph.tensors[name], op, config) or words[name]
-    return _peak(graph, words, kept)
-
-
-def between_words(graph: Graph, config: HwConfig) -> int:
-    """Most activation words that are in use at once of tensors that are neither inputs nor outputs."""
-    words = {name: act_words(x.shape, config) for name, x in graph.tensors.items()}
-    return _peak(graph, words | dict.fromkeys((port.tensor for port in (*graph.inputs, *graph.outputs)), 0))
-
-
-def _peak(graph: Graph, words: Mapping[str, int], kept: Collection[str] = ()) -> int:
-    """The largest sum of `words` of tensors that are in use at once; outputs, and those `kept`, stay to the end."""
-    inputs = {port.tensor for port in graph.inputs}
-    last = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
-    last |= dict.fromkeys([*kept, *(port.tensor for port in graph.outputs)], len(graph.ops))
-    live, peak = sum(words[name] for name in inputs), 0
-    for n, op in enumerate(graph.ops):
-        live += words[op.output]
-        peak = max(peak, live)
-        ended = {op.output, *op.inputs} if n else {op.output, *inputs, *op.inputs}
-        live -= sum(words[name] for name in ended if last.get(name, n) <= n)
-    return peak
+    return Occupancy(graph, config).peak(kept)
 
 
 def ports_of(segment: Segment, regions: Collection[Region]) -> set[str]:
