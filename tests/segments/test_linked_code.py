@@ -11,6 +11,7 @@ from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Space
 from onnxhw.isa.microcode import length
 from onnxhw.isa.units import Unit
+from onnxhw.segments import linked_code
 from onnxhw.segments.linked_code import LinkedCode, LinkedMove
 from onnxhw.segments.regions import ExternalMap, linear
 
@@ -110,3 +111,17 @@ def test_moves_that_are_alike_bring_all_their_microcode() -> None:
     brought = sum(i.word_n for i in loaders[:-1])  # the last one brings the first words back
     assert len(made) == 6000 + len(loaders)
     assert length(made) <= 512 + brought
+
+
+def test_more_instructions_than_counters_count_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linked_code, "MOST", 30)
+    code = code_of()
+    code.segment({Unit.VECTOR: [ExternalVector(o_base=index) for index in range(30)]})
+    code.require_countable()
+    code.segment({Unit.VECTOR: [ExternalVector()]})
+    with pytest.raises(DoesNotFitError, match="31 vector instructions in a run, a counter counts 30"):
+        code.require_countable()
+    for number in range(31):
+        code.put(LinkedMove({**FIELDS, "chip": number}, {}))
+    with pytest.raises(DoesNotFitError, match="31 move instructions"):
+        code.finish()

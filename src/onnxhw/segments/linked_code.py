@@ -13,7 +13,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, InternalError
-from ..isa.external_instructions import Move, fetched, reads_waited, waiting
+from ..isa.external_instructions import COUNT_BITS, Move, fetched, reads_waited, waiting
 from ..isa.instructions import UNITS, Ordered
 from ..isa.memory import Space
 from ..isa.microcode import mask, pack
@@ -26,6 +26,8 @@ fetcher is there; each costs some 150 columns of external memory."""
 ROUNDS = 16
 """Times that the microcode is laid out at most. What is left out of the moves may make it shorter, which moves the
 rest; three times were enough for all networks so far."""
+MOST = (1 << COUNT_BITS) - 1
+"""Instructions of a unit in a run, which counters and ordering fields count."""
 Counts = dict[Unit, int]
 
 
@@ -117,6 +119,11 @@ class LinkedCode:
             self.units[unit][first - 1].moves += moves
         return moves
 
+    def require_countable(self) -> None:
+        """`DoesNotFitError` E5190 if a unit has more instructions than its counter counts."""
+        for unit, mine in self.units.items():
+            _require_countable(unit, len(mine))
+
     def free_for(self, unit: Unit) -> list[int]:
         """For each of a unit's instructions, how many must have completed before words of microcode up to its last one
         may be brought, as far as that can be told before moves have numbers: rather one too many."""
@@ -131,9 +138,11 @@ class LinkedCode:
     def finish(self) -> dict[Unit, list[Ordered]]:
         """The code of all units; microcode that is longer than its ring lies in external memory, too.
 
-        `DoesNotFitError` E5104: a segment's microcode is too long for its ring.
+        `DoesNotFitError` E5104: a segment's microcode is too long for its ring; E5190: there are more moves than their
+        counter counts.
         """
         kept, ends = self._without_preloaded()
+        _require_countable(Unit.MOVE, len(kept))
         lengths = {unit: mine[-1] if mine else 0 for unit, mine in ends.items()}
         bases = {unit: self.external.reserve(n) for unit, n in lengths.items() if n > unit.ucode(self.config)}
         for move in kept:
@@ -236,6 +245,7 @@ class LinkedCode:
             sequence, loaded, _ = fewer
         (strided,) = linear(0, own, depth)
         sequence.append(LinkedMove(strided.fields(Space.MOVE_UCODE, False), self.counts, 0))
+        _require_countable(Unit.MOVE, len(sequence))
         _number(self.moves, sequence)
         self.moves, self._brought = sequence, depth + loaded * LOADER
         return _moves(sequence)
@@ -260,6 +270,12 @@ class LinkedCode:
                 sequence.append(each)
                 last = instruction
         return sequence, loaded, words + Move.words() + 1
+
+
+def _require_countable(unit: Unit, count: int) -> None:
+    if count > MOST:
+        what = f"{count} {unit} instructions in a run, a counter counts {MOST}"
+        raise DoesNotFitError("E5190", what, hint="a smaller model, or a preset with larger memories")
 
 
 def _number(moves: Iterable[LinkedMove], kept: Sequence[LinkedMove]) -> None:

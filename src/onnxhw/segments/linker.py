@@ -44,7 +44,8 @@ def link(
     `schedules`: with what is known of the segments' kinds (`PartCycles.schedules`); `techniques`: what may be left out;
     `states` stay in external memory from run to run, and are no inputs and outputs of the program.
 
-    `DoesNotFitError` E5190: external memory is too small; and as of the scheduler, for a segment alone.
+    `DoesNotFitError` E5190: external memory is too small, or a unit has more instructions than its counter counts; and
+    as of the scheduler, for a segment alone.
     """
     placed = place_segments(graph, plan, config, schedules, states)
     rooms = tensor_rooms(graph, plan, placed, config)
@@ -90,6 +91,7 @@ class _Linker:
                 self.tensors.store(len(self.placed) - 1, region, place)
         for state in self.copied:
             self.tensors.copy(len(self.placed) - 1, state)
+        self.code.require_countable()
         self._order()
         code = self.code.finish()
         assert self.config.external is not None

@@ -17,10 +17,15 @@ from ..isa.instructions import Load
 from ..isa.timing import load_steps
 from ..sched import footprint
 from .plan import Segment, weights_of
-from .weight_loads import TILES, fit_ring
+from .weight_loads import fit_ring
 
 SHARE = 4
 """The weight memory holds so many pieces at least: one is in use, the others come or wait."""
+
+
+PIECE = 4096
+"""Bytes of a piece: what one move brings of constants, 1,024 host words. Smaller tiles in pieces of as many tiles as
+large ones would make more loads than there are numbers for: 9 MB through the 20 KB of the small board's."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,11 @@ def _parts(graph: Graph, op: Op, config: HwConfig) -> int:
 
 
 def weight_pieces(loads: Sequence[Load], config: HwConfig) -> list[WeightPiece] | None:
-    """The loads in pieces of `weight_loads.TILES` tiles, of fewer where the memory is small, or of more where these
-    would be too many for the load unit's ring of microcode; None if it has no room for any."""
-    most = config.weight_depth // SHARE // max((load_steps(load, config) for load in loads), default=1)
-    tiles = min(TILES, most)
+    """The loads in pieces of `PIECE` bytes, of less where the memory is small, or of more where these would be too many
+    for the load unit's ring of microcode; None if it has no room for any."""
+    steps = max((load_steps(load, config) for load in loads), default=1)
+    most = config.weight_depth // SHARE // steps
+    tiles = min(PIECE // (steps * config.weight_word), most)
     while 0 < tiles <= most:
         found = [piece for number, load in enumerate(loads) for piece in _cut(number, load, tiles, config)]
         if fit_ring([[piece.load] for piece in found], config):
