@@ -12,7 +12,7 @@ from onnxhw import emu, golden
 from onnxhw.config import HwConfig
 from onnxhw.ir.graph import Graph
 from onnxhw.sched import check, lower
-from onnxhw.sched.alloc import ORDERS, Needs, _costs, allocate, find_needs, share_banks
+from onnxhw.sched.alloc import ORDERS, Needs, Occupied, _costs, allocate, find_needs, share_banks
 from onnxhw.sched.live_ranges import NEVER, LiveRange, live_ranges, may_overlap
 from onnxhw.sched.scheduler import InitialSchedule, finish
 from onnxhw.sched.search import SearchPoint, build, first_points, tasks_of
@@ -81,6 +81,19 @@ def test_moments_are_those_of_a_walk_through_the_works(new_net: Any) -> None:
         assert found[buffer].complete == complete[buffer]
     stay = live_ranges(lowered.graph, lowered.aliases, tasks, CONFIG, inputs)
     assert all((stay[name].last == NEVER).all() for name in inputs)
+
+
+def test_an_input_that_stays_lies_under_nothing(new_net: Any) -> None:
+    """Another segment reads it, too; beside it there is no room for two more tensors, which lie over it otherwise."""
+    graph = large_input(new_net(3))
+    name = graph.inputs[0].tensor
+    found = []
+    for kept in (frozenset[str](), frozenset({name})):
+        lowered = lower.lower(graph, CONFIG, occupied=Occupied(fixed={name: 0}, kept=kept))
+        point = SearchPoint(lowered.graph, pieces(lowered.graph, CONFIG, 4, 12), overlap=True)
+        found.append(build(lowered, point))
+    assert found[0] is not None
+    assert found[1] is None
 
 
 def test_share_is_what_it_says() -> None:

@@ -80,6 +80,12 @@ def deep() -> Graph:
     return net.graph("deep", net.add(y, "x"), net.conv(net.average(net.conv(y, 6, 3, 2)), 10, 1))
 
 
+def dense_channels(size: int = 3) -> Graph:
+    """One convolution of which each set of columns has 720 words of weights; `SMALL` holds 256."""
+    net = Net(80, size)
+    return net.graph("dense channels", net.conv("x", 24))
+
+
 NETWORKS = {"inverted": inverted, "residual": residual, "branches": branches, "upsampled": upsampled, "deep": deep}
 
 

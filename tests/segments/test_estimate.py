@@ -5,7 +5,7 @@ from math import ceil
 
 import numpy as np
 import pytest
-from small_networks import NETWORKS, SMALL, anything, chain, inverted
+from small_networks import NETWORKS, SMALL, anything, chain, dense_channels, inverted
 
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Graph
@@ -63,6 +63,20 @@ def test_weights_wait_for_room() -> None:
     late = ceil(weight_bytes(weights_of(segments[1], SMALL), SMALL) / (2 * LINEAR))
     assert tight.cycles == roomy.cycles + late
     assert tight.memory == roomy.memory
+
+
+def test_weights_in_pieces_come_beside_their_own_run_and_for_each_stripe() -> None:
+    """Runs that are long hide all but what comes before the first; those of short runs are what the memory takes."""
+    graph, stripes = dense_channels(), 3
+    y = graph.tensors[graph.ops[0].output]
+    boxes = [Box((0, 4), (row, row + 1), (0, 3)) for row in range(stripes)]
+    segments = tuple(segment for box in boxes if (segment := cut(graph, graph.ops, {y.name: box})))
+    each = 720 * SMALL.weight_word + 8 * 4
+    slow, fast = (estimate_cycles(Plan(segments, ()), SMALL, lambda _, run=run: run) for run in (10**6, 1))
+    assert slow.weight_bytes == fast.weight_bytes == stripes * each
+    assert slow.memory == fast.memory
+    assert fast.cycles >= stripes * each / (2 * LINEAR)
+    assert slow.cycles < stripes * (10**6 + SWAP) + slow.memory - 2 * each / (2 * LINEAR)
 
 
 def test_weights_of_later_segments_come_during_a_long_run() -> None:

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from heuristics import Net
-from small_networks import NETWORKS, SMALL, candidates, chain, inverted
+from small_networks import NETWORKS, SMALL, candidates, chain, dense_channels, inverted
 
 from onnxhw.config import HwConfig
 from onnxhw.ir.boxes import Box
@@ -47,6 +47,19 @@ def test_runs_that_are_known_are_counted() -> None:
     costs = GroupCosts(Groups(chain(), SMALL))
     slow, slower = (next(costs.of(Candidate(0, 1, UNCUT), runs))[0].cost for runs in (10**6, 10**6 + 1000))
     assert slower - slow == 1000
+
+
+def test_weights_in_pieces_come_anew_in_each_segment() -> None:
+    """Also for stripes of the same channels, and once more for each part that the accumulators hold."""
+    graph = dense_channels()
+    each = 720 * SMALL.weight_word
+
+    def cost(rows: int, acc_depth: int = SMALL.acc_depth) -> float:
+        costs = GroupCosts(Groups(graph, replace(SMALL, acc_depth=acc_depth)))
+        return min(found.cost for found, _ in costs.of(Candidate(0, 1, (6, rows, 1))))
+
+    assert cost(3) - cost(1) > 12 * each / 2
+    assert cost(1, 8) > 2 * 6 * each / 2 > cost(1, 16)
 
 
 def test_a_result_that_is_on_chip_is_neither_stored_nor_loaded() -> None:

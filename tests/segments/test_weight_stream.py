@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from heuristics import Net
-from small_networks import NETWORKS, SMALL
+from small_networks import NETWORKS, SMALL, dense_channels
 
+from onnxhw.config import HwConfig
 from onnxhw.errors import DoesNotFitError, InternalError
 from onnxhw.isa.external_instructions import ExternalLoad
 from onnxhw.isa.instructions import Load
@@ -14,18 +16,19 @@ from onnxhw.isa.memory import Space
 from onnxhw.isa.timing import load_steps
 from onnxhw.isa.units import Unit
 from onnxhw.presets import preset
-from onnxhw.sched import check, footprint
+from onnxhw.sched import Occupied, check, footprint
 from onnxhw.segments import PartCycles, link, make_plan
 from onnxhw.segments.estimate import estimate_cycles
+from onnxhw.segments.part_schedule import PartSchedules
 from onnxhw.segments.weight_loads import TILES
 from onnxhw.segments.weight_stream import SHARE, may_stream, passes, streams, weight_pieces
 
 FULL = preset("ulx3s-85f+sdram")
 
 
-def words_of(load: Load) -> np.ndarray:  # type: ignore[type-arg]
+def words_of(load: Load, config: HwConfig = FULL) -> npt.NDArray[np.int64]:
     """Weight words of a load, tile by tile in the order in which it takes them."""
-    return footprint.tile_words(load, FULL)[:, None] + np.arange(load_steps(load, FULL))
+    return footprint.tile_words(load, config)[:, None] + np.arange(load_steps(load, config))
 
 
 @pytest.mark.parametrize("load", [
@@ -89,6 +92,18 @@ def test_weights_that_exceed_the_memory_pass_through_it() -> None:
     assert moved > 10 * SMALL.weight_depth
 
 
+def test_a_segment_in_pieces_has_the_fewest_tiles() -> None:
+    """Its weights are loaded once, where a schedule with all of them on chip would load them for each tile of rows."""
+    net, roomy = Net(80, 8), replace(SMALL, act_depth=1024, acc_depth=64)
+    graph = net.graph("square", net.conv(net.scale("x", net.average("x")), 4))
+    made = PartSchedules(roomy)(graph, Occupied(), frozenset())
+    assert made.streams
+    loaded = sum(len(words_of(load, roomy)) for load in made.candidate.code[Unit.LOAD] if isinstance(load, Load))
+    assert loaded * roomy.tile_words == made.lowered.images.weight_words
+    whole = PartSchedules(replace(roomy, weight_depth=1024))(graph, Occupied(), frozenset())
+    assert len(whole.candidate.code[Unit.ARRAY]) > len(made.candidate.code[Unit.ARRAY])
+
+
 def test_a_piece_that_does_not_wait_is_refused() -> None:
     """What its words hold is in use."""
     graph = NETWORKS["deep"]()
@@ -108,8 +123,7 @@ def test_without_room_for_pieces_no_part_fits() -> None:
 
 def test_forecasts_know_that_pieces_come_beside_the_run() -> None:
     """Within a fifth of the exact cycles."""
-    net = Net(80, 3)
-    graph, cycles = net.graph("wide", net.conv("x", 24)), PartCycles(SMALL)
+    graph, cycles = dense_channels(), PartCycles(SMALL)
     plan = make_plan(graph, SMALL, cycles)
     assert all(streams(segment, SMALL) for segment in plan.segments)
     exact = link(graph, plan, SMALL, cycles.schedules).cycles

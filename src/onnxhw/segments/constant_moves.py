@@ -141,8 +141,9 @@ class ConstantMoves:
         weights, params, tables = (self.memories[space] for space in (Space.WEIGHT, Space.PARAM, Space.TABLE))
         known = dict.fromkeys(self.jobs, 0)
         run, loads = runs[0], brought.spans
-        for phase, item, job in zip(runs, added[Unit.LOAD], brought.jobs, strict=False):
-            phase.wait(item, job, 0)
+        if brought.jobs:  # a piece, a load and a phase each
+            for phase, item, job in zip(runs, added[Unit.LOAD], brought.jobs, strict=True):
+                phase.wait(item, job, 0)
         first = runs[-1].ends[Unit.LOAD] - len(added[Unit.LOAD])
         for index, item in enumerate(added[Unit.LOAD] if not brought.jobs else ()):
             load = item.instruction

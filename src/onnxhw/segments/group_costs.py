@@ -129,6 +129,7 @@ class GroupCosts:
         """Those ways in which a segment of these boxes may fit, with room and banks beside it if that was `found`
         without, by what is known before it is cut: words at its begin and end, and weights of parts seen before."""
         ops, config = self.graph.ops[candidate.first : candidate.end], self.config
+        # Of several operations they do not come in pieces (`may_stream`).
         works = [work for op in ops if (work := self.works.get(needed.parts[op.output].made)) and work.weights]
         if len(works) > 1 and sum(work.weights for work in works) > config.weight_depth:
             return ()

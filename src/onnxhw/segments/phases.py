@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ..isa.external_instructions import reads_waited
-from ..isa.instructions import Array, Depthwise, Load, Ordered
+from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered
 from ..isa.timing import Timeline, tiles
 from ..isa.units import STREAMING, Unit
 from .linked_code import Counts
@@ -72,7 +72,7 @@ def _phases(
     order = sorted((issue, unit, index) for unit, mine in spans.items() for index, (issue, _) in enumerate(mine))
     for _, unit, index in order:
         instruction = code[unit][index]
-        counts = [*zip((Unit.LOAD, Unit.ARRAY, Unit.DEPTHWISE, Unit.VECTOR), instruction.waits, strict=False)]
+        counts = [*zip(UNITS, instruction.waits[: len(UNITS)], strict=True)]  # moves are ordered by these phases
         counts += [(Unit.VECTOR, reads_waited(instruction)), (unit, index)]
         issue = max((ends[other][count - 1] for other, count in counts if count), default=0)
         own = index if unit == Unit.LOAD else taken[unit][index] if unit in taken else -1

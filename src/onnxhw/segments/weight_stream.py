@@ -6,23 +6,21 @@ many input channels a part runs whose weights never are on chip at once; its sum
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
 from ..config import HwConfig
-from ..ir.graph import Graph, Op
+from ..ir.graph import Graph, Tensor
 from ..isa.instructions import Load
 from ..isa.timing import load_steps
 from ..sched import footprint
+from ..sched.array_task import max_rows
 from .plan import Segment, weights_of
 from .weight_loads import fit_ring
 
 SHARE = 4
 """The weight memory holds so many pieces at least: one is in use, the others come or wait."""
-
-
 PIECE = 4096
 """Bytes of a piece: what one move brings of constants, 1,024 host words. Smaller tiles in pieces of as many tiles as
 large ones would make more loads than there are numbers for: 9 MB through the 20 KB of the small board's."""
@@ -53,13 +51,11 @@ def streams(segment: Segment, config: HwConfig) -> bool:
 def passes(graph: Graph, config: HwConfig) -> int:
     """How often a schedule loads the weights of an operation, about: once for each part of its result that the
     accumulators hold."""
-    return max((_parts(graph, op, config) for op in graph.ops if op.weight.size), default=1)
+    return max((_parts(graph.tensors[op.output], config) for op in graph.ops if op.weight.size), default=1)
 
 
-def _parts(graph: Graph, op: Op, config: HwConfig) -> int:
-    y, depth = graph.tensors[op.output], config.acc_depth
-    across, rows = -(-y.width // depth), max(1, depth // min(y.width, depth))
-    return prod((across, -(-y.height // rows)))
+def _parts(y: Tensor, config: HwConfig) -> int:
+    return -(-y.width // config.acc_depth) * -(-y.height // max_rows(y, config))
 
 
 def weight_pieces(loads: Sequence[Load], config: HwConfig) -> list[WeightPiece] | None:
@@ -67,7 +63,7 @@ def weight_pieces(loads: Sequence[Load], config: HwConfig) -> list[WeightPiece] 
     for the load unit's ring of microcode; None if it has no room for any."""
     steps = max((load_steps(load, config) for load in loads), default=1)
     most = config.weight_depth // SHARE // steps
-    tiles = min(PIECE // (steps * config.weight_word), most)
+    tiles = min(max(1, PIECE // (steps * config.weight_word)), most)
     while 0 < tiles <= most:
         found = [piece for number, load in enumerate(loads) for piece in _cut(number, load, tiles, config)]
         if fit_ring([[piece.load] for piece in found], config):
