@@ -18,7 +18,7 @@ from onnxhw.onnxmodel.prepared import prepare
 from onnxhw.onnxmodel.read import read as reading_of
 from onnxhw.partition import PartitionedModel, read
 from onnxhw.partition.pipeline import converted, parts_of
-from onnxhw.presets import preset
+from onnxhw.presets import SDRAM, preset
 from onnxhw.program.container import dumps
 from onnxhw.sched import over_table_limit, tables_of
 
@@ -92,8 +92,10 @@ def test_what_one_function_gives_to_others_stays(models: Any) -> None:
         np.testing.assert_array_equal(ours, wanted)
 
 
-def test_check_says_what_compile_does(models: Any, tmp_path: Path, capsys: Any) -> None:
-    """Also beyond the operations that `check` schedules; no preset of a board has more than four tables."""
+@pytest.mark.parametrize("name", ["ulx3s-85f", "ulx3s-85f+sdram"])
+def test_check_says_what_compile_does(models: Any, tmp_path: Path, capsys: Any, name: str) -> None:
+    """Also beyond the operations that `check` schedules; no preset of a board has more than four tables, but external
+    memory brings others."""
     for count in (9, 90):
         model = models(opset=20)
         x = model.input((1, 2, 3, 3), 1 / 16, 3)
@@ -101,12 +103,12 @@ def test_check_says_what_compile_does(models: Any, tmp_path: Path, capsys: Any) 
             x = model.requantize(model.node("LeakyRelu", x, alpha=index / 128), 1 / 16, 3)
         proto = model.output(x).bytes()
         (tmp_path / "model.onnx").write_bytes(proto)
-        assert run(["check", str(tmp_path / "model.onnx"), "--json"]) == 0
+        assert run(["check", str(tmp_path / "model.onnx"), "--preset", name, "--json"]) == 0
         record = json.loads(capsys.readouterr().out)
         moved = [row for row in record["placement"] if row["where"] == "host" and row["op_type"] == "LeakyRelu"]
-        assert len(moved) == count // 5
+        assert len(moved) == (0 if name.endswith(SDRAM) else count // 5)
         assert all(row["hint"] for row in moved)
-        mixed = place_and_schedule(proto, preset("ulx3s-85f")).model
+        mixed = place_and_schedule(proto, preset(name)).model
         assert [dict(vars(row)) for row in mixed.placement] == record["placement"]
 
 

@@ -1,11 +1,16 @@
 """Groups: the boxes of their results, and what neighbours have in common."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from heuristics import Net
 from small_networks import NETWORKS, SMALL, candidates
 
+from onnxhw.ir.graph import Table
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
+from onnxhw.segments.planner import _Search
 
 
 def test_an_operand_that_two_blocks_share_is_counted_once_and_both_orders_are_tried() -> None:
@@ -80,3 +85,19 @@ def test_a_group_that_grows_to_the_front_is_cut_as_if_alone(name: str) -> None:
                 assert (needed and needed.boxes) == (alone and alone.boxes)
                 found += needed is not None
     assert found > 20
+
+
+def test_a_group_needs_no_more_tables_than_there_are() -> None:
+    """Equal ones are one. The scheduler refuses others, one after the other: of a chain of 90 functions too many."""
+    net, y = Net(4, 3), "x"
+    for shift in (0, 1, 1, 2, 3, 4, 0):
+        y = net._op(Table, (y,), (4, 3, 3), table=np.roll(np.arange(-128, 128), shift).astype(np.int8))
+    graph = net.graph("functions", y)
+    config = replace(SMALL, tables=4)
+    groups = Groups(graph, config)
+    assert [groups.have_tables(0, end) for end in range(1, 8)] == [True] * 5 + [False] * 2
+    search = _Search(graph, config, 14, {})
+    found = {(each.first, each.end) for mine in search.by_first.values() for each in mine}
+    assert max(end for first, end in found if first == 0) == 5
+    assert (2, 6) in found
+    assert all(groups.have_tables(*each) for each in found)

@@ -13,6 +13,7 @@ from math import inf
 from ..config import HwConfig
 from ..ir.boxes import Box, Span
 from ..ir.graph import Graph
+from ..sched.table_limit import tables_of
 from .cutting import NeededBoxes, PartsOf, numbered, segment_of
 from .plan import Region, Segment, act_words
 
@@ -121,10 +122,15 @@ class Groups:
         self.graph, self.config, self.parts = graph, config, PartsOf(graph)
         self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys((port.tensor for port in graph.outputs), len(graph.ops))
+        self._tables = tables_of(graph)
         self._results: dict[tuple[int, int], list[str]] = {}
         self._gathers: dict[tuple[int, int], bool] = {}
         self._end, self._grown = 0, dict[tuple[Cuts, int, int], _Grown]()
         """Of groups with this end the boxes that are needed for boxes of the last result."""
+
+    def have_tables(self, first: int, end: int) -> bool:
+        """Whether there are as many tables as a group needs; one that is longer needs no fewer."""
+        return len({self._tables[n] for n in range(first, end) if n in self._tables}) <= self.config.tables
 
     def results(self, first: int, end: int) -> list[str]:
         """What a group makes for others."""

@@ -132,6 +132,8 @@ class _Search:
         stuck: set[int] = set()
         for end in range(1, len(graph.ops) + 1):
             for first in reversed(range(max(0, end - longest), end)):
+                if not self.groups.have_tables(first, end):
+                    break
                 if first in stuck:
                     continue
                 before = graph.ops[first - 1].output if first else None
