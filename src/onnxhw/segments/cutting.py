@@ -27,7 +27,7 @@ class PartOf:
         return self._op.part(self._box, self._graph.operands(self._op), self._graph.tensors[self._op.output])
 
     @cached_property
-    def made(self) -> OperationPart:
+    def operation_part(self) -> OperationPart:
         """What of the model's operation it is."""
         return OperationPart(self._op.name, self._op.output, self._box)
 
@@ -141,7 +141,7 @@ class _Cut:
         outputs = [self.cropped(name, boxes[name]) for name in wanted]
         ports = [each.port for each in inputs], [each.port for each in outputs]
         read = tuple([each.region for each in inputs])
-        parts = tuple([self.parts[op.output].made for op in ops])
+        parts = tuple([self.parts[op.output].operation_part for op in ops])
         graph = Graph("segment", self.tensors, self.ops, *ports)
         return Segment(graph, parts, read, tuple([each.region for each in outputs]), read)
 

@@ -115,7 +115,7 @@ class GroupCosts:
                     words += gathered_words(whole, self.config)
                     if words > self.config.act_words:
                         continue
-                room, own_banks = self._beside(whole, kept, words, used)
+                room, own_banks = self._transfers_overlap(whole, kept, words, used)
                 if way in found and not (room and own_banks):
                     continue
                 part = part or self._part(segment, work, work.cycles + OVERHEAD if runs is None else runs / count)
@@ -130,7 +130,8 @@ class GroupCosts:
         without, by what is known before it is cut: words at its begin and end, and weights of parts seen before."""
         ops, config = self.graph.ops[candidate.first : candidate.end], self.config
         # Of several operations they do not come in pieces (`may_stream`).
-        works = [work for op in ops if (work := self.works.get(needed.parts[op.output].made)) and work.weights]
+        known = (self.works.get(needed.parts[op.output].operation_part) for op in ops)
+        works = [work for work in known if work and work.weights]
         if len(works) > 1 and sum(work.weights for work in works) > config.weight_depth:
             return ()
         results = self.groups.results(candidate.first, candidate.end)
@@ -187,7 +188,9 @@ class GroupCosts:
         peak = used.peak(ports_of(segment, kept))
         return (kept, times, peak) if peak <= self.config.act_words else ((), 1, used.peak())
 
-    def _beside(self, segment: Segment, kept: Collection[Region], peak: int, used: Occupancy) -> tuple[bool, bool]:
+    def _transfers_overlap(
+        self, segment: Segment, kept: Collection[Region], peak: int, used: Occupancy
+    ) -> tuple[bool, bool]:
         """Whether there is room for transfers beside the runs of segments, and whether they have banks of their own."""
         words = region_words([one for one in segment.loads if one not in kept], self.config)
         words += 0 if segment.gathered else region_words(segment.outputs, self.config)
