@@ -7,16 +7,17 @@
     python bench/large.py resnet50 yolov5n --check 1         networks as onnxruntime quantizes them (bench/networks)
     python bench/large.py efficientnet-lite0 --form qop      another of its forms
     python bench/large.py resnet8 --without prefetch         what a technique gives (docs/segments.md)
+    python bench/large.py --forecast                         what `onnxhw check` says, alone
     python bench/large.py --json
 
 The topologies are those of the papers, the weights deterministic random numbers. The first two are integer graphs, the
 others ONNX models that onnxruntime's `quantize_static` has written. Cycles are from start to done, the input lies in
 external memory already. "resident_bytes" are constants that were loaded with the program and stay on chip, everything
 else comes from external memory in each inference. So no inference finds more on chip than another: "cold" (of the first
-one after loading) and "warm" cycles are one number, and what differs are "load_bytes" on the line, once. "estimate" is
-what the planner took the cycles for. Every program passes the checker. With --rtl the simulation of the core, its
-controller and a memory that checks every command runs two whole inferences, the first one cold; cycles and results must
-be equal. It makes some 60,000 to 100,000 cycles a second.
+one after loading) and "warm" cycles are one number, and what differs are "load_bytes" on the line, once. "forecast" is
+what `onnxhw check` says, after "forecast_seconds" of the processor. Every program passes the checker. With --rtl the
+simulation of the core, its controller and a memory that checks every command runs two whole inferences, the first one
+cold; cycles and results must be equal. It makes some 60,000 to 100,000 cycles a second.
 """
 
 import argparse
@@ -32,6 +33,7 @@ import numpy as np
 from heuristics import Net
 
 from onnxhw import golden, segments
+from onnxhw.compiler.segmented import SegmentedGraphs
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
@@ -98,7 +100,7 @@ def measure(
     plan = segments.make_plan(graph, config, cycles, techniques)
     planned = time.process_time()
     program = segments.link(graph, plan, config, cycles.schedules, techniques)
-    found, ended = segments.estimate_cycles(plan, config, cycles), time.process_time()
+    ended = time.process_time()
     check(program)
     checked = time.process_time()
     moves = timeline(config, program.code).spans[Unit.MOVE]
@@ -109,7 +111,7 @@ def measure(
         "segments": len(plan.segments),
         "kinds": len({segments.kind(each.graph) for each in plan.segments}), "cycles": program.cycles,
         "cold": program.cycles, "warm": program.cycles, "load_bytes": load_bytes(program),
-        "goal": GOALS.get(name), "estimate": found.cycles, "run": found.run,
+        "goal": GOALS.get(name), "run": sum(cycles(each.graph) for each in plan.segments),
         "moving": sum(span.done - span.issue for span in moves), "moved_bytes": moved,
         "image_bytes": program.external.nbytes,
         "resident_bytes": program.weights.nbytes + program.params.nbytes + program.tables.nbytes,
@@ -119,6 +121,13 @@ def measure(
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }  # fmt: skip
     return record, plan, program, cycles
+
+
+def forecast(graph: Graph, config: HwConfig) -> dict[str, Any]:
+    """What `onnxhw check` says that a graph takes."""
+    began = time.process_time()
+    found = SegmentedGraphs(config).forecast(graph)
+    return {"forecast": found.cycles, "forecast_seconds": round(time.process_time() - began, 1)}
 
 
 def without(techniques: segments.Techniques) -> str:
@@ -176,6 +185,11 @@ def print_segments(plan: segments.Plan, cycles: segments.PartCycles) -> None:
         print(f"  {len(mine):4} x {' '.join(map(str, largest)):>12}  {runs:>10,} cycles  {' '.join(ops)}")
 
 
+def _print(record: Mapping[str, Any], as_json: bool) -> None:
+    values = (f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}" for key, value in record.items())
+    print(json.dumps(record) if as_json else "  ".join(values), flush=True)
+
+
 def main() -> None:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -185,6 +199,7 @@ def main() -> None:
     parser.add_argument("--preset", default="ulx3s-85f+sdram")
     left_out = [name.replace("_", "-") for name in segments.Techniques.names()]
     parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
+    parser.add_argument("--forecast", action="store_true", help="what `onnxhw check` says, alone")
     parser.add_argument("--segments", action="store_true", help="print the segments")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="compare every tensor of N random inputs")
     parser.add_argument("--rtl", type=int, nargs="?", const=2, default=0, metavar="N",
@@ -194,16 +209,18 @@ def main() -> None:
     techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})
     for name in args.networks:
         graph = graph_of(name, args.form)
-        record, plan, program, cycles = measure(name, graph, preset(args.preset), techniques)
+        config = preset(args.preset)
+        told = forecast(graph, config)
+        if args.forecast:
+            _print({"network": name, "preset": config.name, **told}, args.json)
+            continue
+        record, plan, program, cycles = measure(name, graph, config, techniques)
+        record |= told
         if args.check:
             record["differences"] = different(graph, plan, program, args.check)
         if args.rtl:
             record |= simulated(graph, program, args.rtl)
-        if args.json:
-            print(json.dumps(record), flush=True)
-        else:
-            print("  ".join(f"{key} {value:,}" if isinstance(value, int) else f"{key} {value}"
-                            for key, value in record.items()), flush=True)  # fmt: skip
+        _print(record, args.json)
         if args.segments:
             print_segments(plan, cycles)
 

@@ -8,6 +8,7 @@ from heuristics import Net
 from small_networks import NETWORKS, SMALL, candidates
 
 from onnxhw.ir.graph import Table
+from onnxhw.segments.effort import THOROUGH
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import UNCUT, Candidate, Groups
 from onnxhw.segments.planner import _Search
@@ -96,7 +97,7 @@ def test_a_group_needs_no_more_tables_than_there_are() -> None:
     config = replace(SMALL, tables=4)
     groups = Groups(graph, config)
     assert [groups.have_tables(0, end) for end in range(1, 8)] == [True] * 5 + [False] * 2
-    search = _Search(graph, config, 14, {})
+    search = _Search(graph, config, THOROUGH, {})
     found = {(each.first, each.end) for mine in search.by_first.values() for each in mine}
     assert max(end for first, end in found if first == 0) == 5
     assert (2, 6) in found

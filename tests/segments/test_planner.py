@@ -11,11 +11,11 @@ from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.presets import preset
-from onnxhw.segments import PartCycles, Plan, Region, Segment, differences, make_plan, planner
+from onnxhw.segments import THOROUGH, PartCycles, Plan, Region, Segment, differences, make_plan, planner
 from onnxhw.segments.group_choice import NoPartError
 from onnxhw.segments.operation_order import depth_first
 from onnxhw.segments.plan import OperationPart
-from onnxhw.segments.planner import LONGEST, _accepted, _cheapest, _Search
+from onnxhw.segments.planner import _accepted, _cheapest, _Search
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -67,7 +67,7 @@ def test_runs_are_counted_as_they_are() -> None:
 
 def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = chain()
-    search = _Search(graph, SMALL, 3, {})
+    search = _Search(graph, SMALL, replace(THOROUGH, longest=3), {})
     _, first = search.choice.best({}, {})
     monkeypatch.setattr(planner, "ROUNDS", 1)
     cost, segments = _accepted(search, lambda _: 10**6)
@@ -179,7 +179,7 @@ def test_the_order_that_costs_less_is_taken(monkeypatch: pytest.MonkeyPatch) -> 
     graph = NETWORKS["upsampled"]()
     taken = parts_of(make_plan(graph, SMALL, PartCycles(SMALL)))
     costs = [
-        _accepted(_Search(replace(graph, ops=ops), SMALL, LONGEST, {}, banks=False), PartCycles(SMALL))[0]
+        _accepted(_Search(replace(graph, ops=ops), SMALL, THOROUGH, {}, banks=False), PartCycles(SMALL))[0]
         for ops in (graph.ops, depth_first(graph))
     ]
     monkeypatch.setattr("onnxhw.segments.planner.depth_first", lambda graph: graph.ops)

@@ -1,6 +1,6 @@
 """`SegmentedGraphs`: graphs larger than the chip, where there is external memory: one program of segments each.
 
-What does not fit the chip is planned and linked (`onnxhw.segments`). A forecast is the plan without its program.
+What does not fit the chip is planned and linked (`onnxhw.segments`). A forecast is of a plan that is found in seconds.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,19 @@ from ..program.model import DeviceProgram
 from ..program.storage import PackedInput
 from ..program.traffic import Traffic, external_traffic, plain_outputs
 from ..program.variant import Variant
-from ..segments import PartCycles, Plan, estimate_with_residents, kind, link, make_plan, sampled
+from ..segments import (
+    QUICK,
+    THOROUGH,
+    Effort,
+    PartCycles,
+    Plan,
+    ScaledCycles,
+    estimate_with_residents,
+    kind,
+    link,
+    make_plan,
+    sampled,
+)
 
 TABLE_BYTES = 4 * 256
 """Of external memory for a table: a 32-bit word for each entry."""
@@ -44,6 +56,7 @@ class SegmentedGraphs:
 
     def __init__(self, config: HwConfig) -> None:
         self.config, self._cycles = config, PartCycles(config)
+        self._scaled = ScaledCycles(self._cycles)
         self.states: tuple[State, ...] = ()
         """Of the one graph of a model that has some. It is in segments, whatever its size."""
         self._plans: dict[tuple[object, ...], Plan | DoesNotFitError] = {}
@@ -56,27 +69,29 @@ class SegmentedGraphs:
         """
         from .. import sched  # only here: it takes long to import
 
-        program = link(sampled(graph), self._plan(graph), self.config, self._cycles.schedules, states=self.states)
+        plan, schedules = self._plan(graph, THOROUGH), self._cycles.schedules
+        program = link(sampled(graph), plan, self.config, schedules, states=self.states)
         sched.check(program)
         return program
 
     def forecast(self, graph: Graph) -> Forecast:
-        """What it will take, without its program; errors as of `program`."""
-        plan = self._plan(graph)
-        found = estimate_with_residents(plan, self.config, self._cycles)
+        """What it will take, about, of a plan that is quick to find; errors as of `program`."""
+        plan = self._plan(graph, QUICK)
+        found = estimate_with_residents(plan, self.config, self._scaled)
         tables = TABLE_BYTES * _tables(plan, self.config)
         moved = found.weight_bytes + found.activation_bytes + tables
         cycles, size = found.cycles + round(tables / found.peak), plan.external_bytes
         sent = _traffic(plan, interface(graph, self.states), self.config)
         return Forecast(cycles, len(plan.segments), size, moved, sent)
 
-    def _plan(self, graph: Graph) -> Plan:
+    def _plan(self, graph: Graph, effort: Effort) -> Plan:
         """The plan of the graph as `sampled` makes it."""
-        key = *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
+        key = effort, *((op.output, op.inputs) for op in graph.ops), *(port.tensor for port in graph.outputs)
         if key not in self._plans:
             require_mapped(graph, self.config)
+            cycles = self._cycles if effort.again else self._scaled
             try:
-                self._plans[key] = make_plan(sampled(graph), self.config, self._cycles)
+                self._plans[key] = make_plan(sampled(graph), self.config, cycles, effort=effort)
             except DoesNotFitError as error:
                 self._plans[key] = error
         found = self._plans[key]

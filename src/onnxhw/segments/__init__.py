@@ -2,11 +2,12 @@
 from it."""
 
 from .checker import check_plan
+from .effort import QUICK, THOROUGH, Effort
 from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .group_choice import NoPartError
 from .linker import link, part_name
-from .part_cycles import PartCycles
+from .part_cycles import PartCycles, ScaledCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import make_plan
 from .resident_estimate import estimate_with_residents
@@ -14,12 +15,16 @@ from .sampling import sampled
 from .techniques import Techniques
 
 __all__ = [
+    "QUICK",
+    "THOROUGH",
     "Buffer",
+    "Effort",
     "NoPartError",
     "PartCycles",
     "Plan",
     "PlanEstimate",
     "Region",
+    "ScaledCycles",
     "Segment",
     "Techniques",
     "check_plan",

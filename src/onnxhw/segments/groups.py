@@ -15,18 +15,12 @@ from ..ir.boxes import Box, Span
 from ..ir.graph import Graph
 from ..sched.table_limit import tables_of
 from .cutting import NeededBoxes, PartsOf, numbered, segment_of
+from .effort import THOROUGH, Effort
 from .plan import Region, Segment, act_words
 
-CUTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Numbers of blocks of channels, of stripes of rows that are tried."""
-LONG_CUTS = (*CUTS, 96, 128, 192, 256, 384, 512)
-"""Numbers of stripes of columns of what is longer than high, as sound is: 512 stripes of half the memory for
-activations are as much as the external memory holds."""
 MANY_BLOCKS = (96, 128, 192, 256, 384, 512, 768, 1024)
 """Numbers of blocks of channels that are tried where no fewer fit, and last a block for each tile's columns: of the
 1,000 classes behind 1,280 channels a memory of 16 KB holds 8 at a time."""
-FEW_CUTS = (1, 2, 3, 4)
-"""Numbers of stripes of the other side: a line buffer of 64 words holds 224 pixels in four."""
 Cuts = tuple[int, int, int]
 """Blocks of channels, stripes of rows, stripes of columns."""
 UNCUT: Cuts = (1, 1, 1)
@@ -118,8 +112,8 @@ class Boxes:
 class Groups:
     """The groups of a graph; `last_use`: of each tensor the last operation that reads it, behind all for outputs."""
 
-    def __init__(self, graph: Graph, config: HwConfig) -> None:
-        self.graph, self.config, self.parts = graph, config, PartsOf(graph)
+    def __init__(self, graph: Graph, config: HwConfig, effort: Effort = THOROUGH) -> None:
+        self.graph, self.config, self.effort, self.parts = graph, config, effort, PartsOf(graph)
         self.last_use = {name: n for n, op in enumerate(graph.ops) for name in op.inputs}
         self.last_use |= dict.fromkeys((port.tensor for port in graph.outputs), len(graph.ops))
         self._tables = tables_of(graph)
@@ -141,13 +135,13 @@ class Groups:
 
     def cuts(self, first: int, end: int) -> Iterator[list[Cuts]]:
         """For each number of blocks and of columns those with ever more stripes of rows; of rows, with ever more
-        columns, where the result is more than `FEW_CUTS` times as wide as high."""
-        last = self.graph.ops[end - 1]
+        columns, where the result is more than the last of `few_cuts` times as wide as high."""
+        last, effort = self.graph.ops[end - 1], self.effort
         y, crops = self.graph.tensors[last.output], last.crops
-        is_long = crops[2] and y.width > FEW_CUTS[-1] * y.height
-        few, many = _numbers(crops[2], y.width, FEW_CUTS), _numbers(crops[1], y.height, CUTS)
+        is_long = crops[2] and y.width > effort.few_cuts[-1] * y.height
+        few, many = _numbers(crops[2], y.width, effort.few_cuts), _numbers(crops[1], y.height, effort.cuts)
         if is_long:
-            few, many = _numbers(crops[1], y.height, FEW_CUTS), _numbers(True, y.width, LONG_CUTS)
+            few, many = _numbers(crops[1], y.height, effort.few_cuts), _numbers(True, y.width, effort.long_cuts)
         for blocks, one in product(self._blocks(crops[0], y.channels), few):
             found = [(blocks, one, each) if is_long else (blocks, each, one) for each in many]
             yield [each for each in found if each != UNCUT]
@@ -155,8 +149,8 @@ class Groups:
     def _blocks(self, allowed: bool, channels: int) -> list[int]:
         """Numbers of blocks of so many channels; the last one: a block for each tile's columns."""
         most = -(-channels // self.config.used_cols)
-        few = [n for n in CUTS if n <= most]
-        return [*few, *(n for n in MANY_BLOCKS if n < most), *[most] * (most not in CUTS)] if allowed else [1]
+        few = [n for n in self.effort.cuts if n <= most]
+        return [*few, *(n for n in MANY_BLOCKS if n < most), *[most] * (most not in few)] if allowed else [1]
 
     def boxes(self, candidate: Candidate) -> Boxes:
         """Those of the last result: blocks of channels, and stripes of columns, in each stripes of rows."""

@@ -1,9 +1,15 @@
-"""`PartCycles`: exact cycles of segments' runs, of each kind once."""
+"""`PartCycles`: exact cycles of segments' runs, of each kind once; `ScaledCycles`: of smaller ones by their work."""
+
 
 from ..config import HwConfig
 from ..ir.graph import Graph
 from .estimate import kind
 from .part_schedule import PartSchedules
+from .part_work import run_cycles
+
+LEAST = 0.5
+"""Share of the work of a segment that was scheduled from which on another's cycles are told by it. What does not grow
+with the work, of it some hundred cycles of a run, is then at most doubled."""
 
 
 class PartCycles:
@@ -20,3 +26,36 @@ class PartCycles:
         if key not in self.known:
             self.known[key] = self.schedules.alone(graph, frozenset(port.tensor for port in graph.inputs)).cycles
         return self.known[key]
+
+
+class ScaledCycles:
+    """Cycles of segments' runs, about: of those that do the same as one that was scheduled, to boxes that are somewhat
+    smaller, by what their units have to do. So of a group's stripes one is scheduled."""
+
+    def __init__(self, exact: PartCycles) -> None:
+        self.exact = exact
+        self._known: dict[tuple[object, ...], int] = {}
+        self._scheduled: dict[tuple[object, ...], list[tuple[float, int]]] = {}
+        """By what they do: the work and the cycles of those that were scheduled."""
+
+    def __call__(self, graph: Graph) -> int:
+        """Cycles; errors as of `PartCycles`."""
+        key = kind(graph)
+        if key not in self._known:
+            self._known[key] = self._of(graph)
+        return self._known[key]
+
+    def _of(self, graph: Graph) -> int:
+        work, alike = run_cycles(graph, self.exact.config), _alike(graph)
+        for theirs, cycles in self._scheduled.get(alike, ()):
+            if LEAST * theirs <= work <= theirs:
+                return round(cycles * work / theirs) if theirs else cycles
+        cycles = self.exact(graph)
+        self._scheduled.setdefault(alike, []).append((work, cycles))
+        return cycles
+
+
+def _alike(graph: Graph) -> tuple[object, ...]:
+    """Equal for segments that do the same to boxes of other sizes."""
+    ops = tuple((type(op), op.weight.shape, op.taps, op.inputs, op.output) for op in graph.ops)
+    return ops, tuple(port.tensor for port in graph.outputs)

@@ -16,16 +16,15 @@ from ..ir.graph import Graph
 from .buffers import assign
 from .chaining import chained
 from .checker import check_plan
+from .effort import THOROUGH, Effort
 from .group_choice import Choice, NoPartError
 from .group_costs import GroupCosts, misfit
-from .groups import CUTS, UNCUT, Candidate, Groups
+from .groups import UNCUT, Candidate, Groups
 from .operation_order import depth_first
+from .part_work import run_cycles
 from .plan import Occupancy, Plan, Segment, weights_of
 from .techniques import ALL, Techniques
 
-LONGEST = 14
-"""Most operations of a group: a stage of two branches with a SiLU behind each of five convolutions has so many. YOLOv5n
-takes 9 % more cycles with 8."""
 FEW = 48
 """Segments at most for which costs do not know banks: finer stripes move more, and leave less time in which
 weights of a later group could come. ResNet-8, of eleven, takes 6 % fewer cycles without."""
@@ -40,25 +39,30 @@ Cycles = Callable[[Graph], int | None]
 """Of a segment's run; None: not known."""
 
 
-def make_plan(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL) -> Plan:
+def make_plan(
+    graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques = ALL, effort: Effort = THOROUGH
+) -> Plan:
     """The checked plan of a graph for a configuration with external memory.
 
     `cycles` has those of a segment's run, or raises `DoesNotFitError` or `UnsupportedError` if it cannot be scheduled
-    (`onnxhw.segments.PartCycles`). `UsageError` E2190: the configuration has no external memory. `DoesNotFitError`
-    E5190: it is too small. `NoPartError` E5191: of an operation there is no part that fits the chip.
+    (`onnxhw.segments.PartCycles`; for a forecast of less `effort` `ScaledCycles`). `UsageError` E2190: the
+    configuration has no external memory. `DoesNotFitError` E5190: it is too small. `NoPartError` E5191: of an operation
+    there is no part that fits the chip.
     """
     if config.external is None:
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
-    segments = _cheapest(graph, config, cycles, techniques, True)
+    if not techniques.depth_first:
+        effort = replace(effort, longest=1)
+    segments = _cheapest(graph, config, cycles, effort, True)
     if len(segments) <= FEW:
-        segments = _cheapest(graph, config, cycles, techniques, False)
+        segments = _cheapest(graph, config, cycles, effort, False)
     linked = chained(segments, config)
     found = Plan(linked, assign(graph, linked, config, config.external))
     check_plan(graph, found, config)
     return found
 
 
-def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techniques, banks: bool) -> list[Segment]:
+def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, effort: Effort, banks: bool) -> list[Segment]:
     """The segments of the order of operations that costs less; `banks`: costs know that transfers wait for banks that
     runs use; otherwise they go beside runs wherever there are words for them."""
     known: dict[object, list[Candidate]] = {}
@@ -66,7 +70,7 @@ def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techni
     plans: list[tuple[float, list[Segment]]] = []
     least = inf
     for each in orders:
-        search = _Search(each, config, LONGEST if techniques.depth_first else 1, known, banks)
+        search = _Search(each, config, effort, known, banks)
         try:
             rough, _ = search.choice.best({}, {})
             if rough > WORSE * least:
@@ -81,7 +85,8 @@ def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, techniques: Techni
 
 def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
     """The cost and the segments of the cheapest candidates of which nothing is refused, and whose runs are counted as
-    they are; `NoPartError` E5191."""
+    they are if groups are chosen again; `NoPartError` E5191."""
+    again, config = search.groups.effort.again, search.groups.config
     refused: dict[Candidate, str] = {}
     accepted: dict[Candidate, list[Segment]] = {}
     exact: dict[Candidate, Candidate] = {}
@@ -93,10 +98,14 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
             break
         for candidate in new:
             made = search.groups.segments(candidate)
-            if why := _refusal(search.groups, made, cycles):
+            # `ScaledCycles` schedules those of most work.
+            ordered = made if again else sorted(made or (), key=lambda each: -run_cycles(each.graph, config))
+            if why := _refusal(search.groups, ordered, cycles):
                 refused[candidate] = why
             elif made:
                 accepted[candidate] = made
+                if not again:
+                    continue
                 runs = [cycles(segment.graph) for segment in made]
                 known = [run for run in runs if run is not None]
                 exact[candidate] = search.counted(candidate, sum(known)) if len(known) == len(runs) else candidate
@@ -120,18 +129,18 @@ def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles)
 
 
 class _Search:
-    """Candidates of a graph on a configuration, of `longest` operations at most; `known`: those of groups that another
-    order of the operations has behind the same one, too; `banks`: costs know of them."""
+    """Candidates of a graph on a configuration; `known`: those of groups that another order of the operations has
+    behind the same one, too; `banks`: costs know of them."""
 
     def __init__(
-        self, graph: Graph, config: HwConfig, longest: int, known: dict[object, list[Candidate]], banks: bool = True
+        self, graph: Graph, config: HwConfig, effort: Effort, known: dict[object, list[Candidate]], banks: bool = True
     ) -> None:
-        self.groups = Groups(graph, config)
+        self.groups = Groups(graph, config, effort)
         self.costs = GroupCosts(self.groups, banks)
         self.by_first: dict[int, list[Candidate]] = {}
         stuck: set[int] = set()
         for end in range(1, len(graph.ops) + 1):
-            for first in reversed(range(max(0, end - longest), end)):
+            for first in reversed(range(max(0, end - effort.longest), end)):
                 if not self.groups.have_tables(first, end):
                     break
                 if first in stuck:
@@ -157,12 +166,12 @@ class _Search:
     def _of(self, first: int, end: int) -> Iterator[Candidate]:
         """Everything at once if that fits; else of each number of blocks and of columns, in each order, gathered or
         not, the fewest stripes of rows that fit, and the fewest with which transfers and runs can go on side by side.
-        Numbers of blocks that are none of `CUTS` are tried only if no fewer fit."""
+        Numbers of blocks that are none of `Effort.cuts` are tried only if no fewer fit."""
         for candidate, _ in self.costs.of(Candidate(first, end, UNCUT)):
             yield candidate
         fits = False
         for finer in self.groups.cuts(first, end):
-            if fits and finer and finer[0][0] not in CUTS:
+            if fits and finer and finer[0][0] not in self.groups.effort.cuts:
                 break
             found: dict[tuple[bool, bool], bool] = {}
             """By order, and whether it is gathered, whether transfers and runs of what was found go on side by side."""
