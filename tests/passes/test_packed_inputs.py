@@ -53,16 +53,23 @@ def first_layers(new_net: Any, data: st.DataObject) -> Graph:
 
 
 @relaxed
-@given(data=st.data(), word=st.sampled_from([4, 8, 16]), step=st.sampled_from([1, 2, 4]))
-def test_packed_graphs_mean_the_model(new_net: Any, configure: Any, data: Any, word: int, step: int) -> None:
-    """For any window: the golden model of the packed graph on packed bytes, and the model's; nothing else is read."""
+@given(data=st.data(), word=st.sampled_from([4, 8, 16]), step=st.sampled_from([1, 2, 4]), above=st.integers(0, 40))
+def test_packed_graphs_mean_the_model(
+    new_net: Any, configure: Any, data: Any, word: int, step: int, above: int
+) -> None:
+    """For any window: the golden model of the packed graph on packed bytes, and the model's; nothing else is read. With
+    rows of a larger tensor above it, too, at the same bytes of words as in that."""
     graph = first_layers(new_net, data)
     values = {"t0": np.random.default_rng(1).integers(-128, 128, graph.tensors["t0"].shape).astype(np.int8)}
     wanted = golden.run(graph, values)
-    for variant in packed_inputs(graph, able(configure, word, step)):
+    config, left = able(configure, word, step), max(0, graph.ops[0].window.pads[1])
+    whole, lower = packed_inputs(graph, config), packed_inputs(graph, config, {"t0": above})
+    for n, variant in enumerate([*whole, *lower]):
         verify(variant.graph)
         storage, shape = variant.storage["t0"]
         assert isinstance(storage, PackedInput)
+        if n >= len(whole) and storage.row > storage.column:
+            assert (storage.first - left * storage.column - above * storage.row) % word == 0
         stored = storage.store(values["t0"], graph.tensors["t0"].zero_point)
         assert stored.shape == storage.stored_shape(shape) == variant.graph.tensors["t0"].shape
         np.testing.assert_array_equal(storage.restore(stored, shape), values["t0"])

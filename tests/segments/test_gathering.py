@@ -1,5 +1,6 @@
 """Results of several segments that stay on chip as a whole tensor."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -107,7 +108,7 @@ def test_what_nobody_finds_is_not_gathered() -> None:
 class NoneGathered(PartSchedules):
     """Finds no place for a part of a larger tensor."""
 
-    def __call__(self, graph: Graph, occupied: Occupied, packed: frozenset[str]) -> ScheduledPart:
+    def __call__(self, graph: Graph, occupied: Occupied, packed: Mapping[str, int]) -> ScheduledPart:
         if occupied.planes:
             raise DoesNotFitError("E5101", "no place")
         return super().__call__(graph, occupied, packed)

@@ -29,7 +29,7 @@ def test_fixed_inputs_and_reserved_words_stay_as_they_are() -> None:
     graph = chain()
     (name,) = (port.tensor for port in graph.inputs)
     occupied = Occupied({name: 20}, frozenset([name]), ((0, 20), (29, 40)))
-    part = PartSchedules(SMALL)(graph, occupied, frozenset())
+    part = PartSchedules(SMALL)(graph, occupied, {})
     assert part.places[name].base == 20
     use = SegmentUse(part.candidate.code, SMALL)
     reserved = [*range(20), *range(29, 69)]
@@ -43,7 +43,7 @@ def test_inputs_keep_away_from_busy_words_and_tensors_lie_in_their_ranges() -> N
     made = [tensor for tensor in graph.tensors if tensor != name]
     half = SMALL.act_words // 2
     occupied = Occupied(busy=((0, 50), (59, 5)), ranges=dict.fromkeys(made, (half, SMALL.act_words)))
-    part = PartSchedules(SMALL)(graph, occupied, frozenset())
+    part = PartSchedules(SMALL)(graph, occupied, {})
     words = {tensor: set(place.addresses(SMALL.word).ravel().tolist()) for tensor, place in part.places.items()}
     assert words[name] == set(range(50, 59))  # the first gap that is large enough
     assert min(min(words[tensor]) for tensor in made) >= half
@@ -55,10 +55,10 @@ def test_inputs_may_lie_at_the_end() -> None:
     graph = chain()
     (name,) = (port.tensor for port in graph.inputs)
     low, high = 4, SMALL.act_words // 2
-    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}, from_end=frozenset([name])), frozenset())
+    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}, from_end=frozenset([name])), {})
     place = part.places[name]
     assert place.base + place.blocks(SMALL.word) * place.plane == high
-    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}), frozenset())
+    part = PartSchedules(SMALL)(graph, Occupied(ranges={name: (low, high)}), {})
     assert part.places[name].base < place.base
 
 
@@ -66,13 +66,13 @@ def test_a_range_that_is_too_small_is_told() -> None:
     graph = chain()
     occupied = Occupied(ranges=dict.fromkeys(graph.tensors, (0, 8)))
     with pytest.raises(DoesNotFitError):
-        PartSchedules(SMALL)(graph, occupied, frozenset())
+        PartSchedules(SMALL)(graph, occupied, {})
 
 
 def test_one_of_the_kind_has_its_own_constants_and_the_same_code() -> None:
     graph, schedules = chain(), PartSchedules(SMALL)
-    one = schedules(graph, Occupied(), frozenset())
-    other = schedules(other_weights(graph), Occupied(), frozenset())
+    one = schedules(graph, Occupied(), {})
+    other = schedules(other_weights(graph), Occupied(), {})
     assert other.candidate.code == one.candidate.code
     assert not np.array_equal(other.lowered.images.weight_image, one.lowered.images.weight_image)
 
@@ -80,16 +80,16 @@ def test_one_of_the_kind_has_its_own_constants_and_the_same_code() -> None:
 def test_equal_segments_have_one_schedule_and_others_of_the_kind_their_own() -> None:
     """As stripes with the same weights are: lowered once, and scheduled again once where the first one was."""
     schedules = PartSchedules(SMALL)
-    parts = [schedules(chain(), Occupied(), frozenset()) for _ in range(3)]
+    parts = [schedules(chain(), Occupied(), {}) for _ in range(3)]
     assert parts[1] is parts[2]
     assert parts[0].candidate.code == parts[1].candidate.code
-    other = schedules(other_weights(chain()), Occupied(), frozenset())
+    other = schedules(other_weights(chain()), Occupied(), {})
     assert other is not parts[2]
     assert not np.array_equal(other.lowered.images.weight_image, parts[2].lowered.images.weight_image)
     scale = replace(chain().ops[0], multiplier=chain().ops[0].multiplier * np.float32(0.5))  # type: ignore[call-arg]
-    third = schedules(replace(chain(), ops=[scale, *chain().ops[1:]]), Occupied(), frozenset())
+    third = schedules(replace(chain(), ops=[scale, *chain().ops[1:]]), Occupied(), {})
     assert not np.array_equal(third.lowered.images.param_image, parts[2].lowered.images.param_image)
-    assert schedules(chain(), Occupied(reserved=((0, 20),)), frozenset()) is not parts[2]
+    assert schedules(chain(), Occupied(reserved=((0, 20),)), {}) is not parts[2]
 
 
 def test_no_room_is_told_twice() -> None:
@@ -97,19 +97,19 @@ def test_no_room_is_told_twice() -> None:
     full = Occupied(reserved=((0, SMALL.act_words),))
     for _ in range(2):
         with pytest.raises(DoesNotFitError):
-            schedules(graph, full, frozenset())
+            schedules(graph, full, {})
 
 
 def test_microcode_that_fits_alone_and_not_behind_another_segments_is_refused() -> None:
     graph = chain()
-    code = PartSchedules(SMALL)(graph, Occupied(), frozenset()).candidate.code[Unit.VECTOR]
+    code = PartSchedules(SMALL)(graph, Occupied(), {}).candidate.code[Unit.VECTOR]
     words = length(code)
     tight = replace(SMALL, vector_ucode=words)
     with pytest.raises(DoesNotFitError, match="vector microcode is too long for its ring") as error:
-        PartSchedules(tight).alone(graph, frozenset())
+        PartSchedules(tight).alone(graph, {})
     assert error.value.code == "E5104"
     roomy = replace(SMALL, vector_ucode=words + 2 * len(code) + code[0].words())
-    assert PartSchedules(roomy).alone(graph, frozenset()).cycles > 0
+    assert PartSchedules(roomy).alone(graph, {}).cycles > 0
 
 
 def concatenated() -> tuple[Graph, str, str]:
@@ -132,9 +132,9 @@ def test_a_concat_of_an_input_that_is_there_is_not_laid_over_another(base: int) 
     schedules, occupied = PartSchedules(SMALL), Occupied({one: 8, other: base})
     if base < 8 + 64:
         with pytest.raises(DoesNotFitError, match="E5101"):
-            schedules(graph, occupied, frozenset())
+            schedules(graph, occupied, {})
         return
-    part = schedules(graph, occupied, frozenset())
+    part = schedules(graph, occupied, {})
     assert part.places[other].base == base
     check_reaching_definitions(part.lowered, part.candidate, part_entries(part))
 
@@ -143,7 +143,7 @@ def test_what_lies_over_an_operand_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     """By the proof that knows nothing of how places are found."""
     monkeypatch.setattr("onnxhw.sched.alloc._possible", lambda needs, config: True)
     graph, one, other = concatenated()
-    part = PartSchedules(SMALL)(graph, Occupied({one: 8, other: 40}), frozenset())
+    part = PartSchedules(SMALL)(graph, Occupied({one: 8, other: 40}), {})
     with pytest.raises(InternalError, match="E1213"):
         check_reaching_definitions(part.lowered, part.candidate, part_entries(part))
 
@@ -160,6 +160,6 @@ def test_operands_that_are_there_lie_in_banks_of_their_own(base: int) -> None:
     schedules, occupied = PartSchedules(SMALL), Occupied({first: 0, second: base})
     if base < SMALL.act_depth:
         with pytest.raises(DoesNotFitError, match="E5101"):
-            schedules(segment.graph, occupied, frozenset())
+            schedules(segment.graph, occupied, {})
     else:
-        assert schedules(segment.graph, occupied, frozenset()).places[second].base == base
+        assert schedules(segment.graph, occupied, {}).places[second].base == base

@@ -96,11 +96,11 @@ def test_a_segment_in_pieces_has_the_fewest_tiles() -> None:
     """Its weights are loaded once, where a schedule with all of them on chip would load them for each tile of rows."""
     net, roomy = Net(80, 8), replace(SMALL, act_depth=1024, acc_depth=64)
     graph = net.graph("square", net.conv(net.scale("x", net.average("x")), 4))
-    made = PartSchedules(roomy)(graph, Occupied(), frozenset())
+    made = PartSchedules(roomy)(graph, Occupied(), {})
     assert made.streams
     loaded = sum(len(words_of(load, roomy)) for load in made.candidate.code[Unit.LOAD] if isinstance(load, Load))
     assert loaded * roomy.tile_words == made.lowered.images.weight_words
-    whole = PartSchedules(replace(roomy, weight_depth=1024))(graph, Occupied(), frozenset())
+    whole = PartSchedules(replace(roomy, weight_depth=1024))(graph, Occupied(), {})
     assert len(whole.candidate.code[Unit.ARRAY]) > len(made.candidate.code[Unit.ARRAY])
 
 

@@ -22,6 +22,7 @@ from ..segments import (
     QUICK,
     THOROUGH,
     Effort,
+    PackedRegion,
     PartCycles,
     Plan,
     ScaledCycles,
@@ -29,6 +30,7 @@ from ..segments import (
     kind,
     link,
     make_plan,
+    packed_strips,
     sampled,
 )
 
@@ -101,9 +103,10 @@ class SegmentedGraphs:
 
 
 def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
-    """What travels for an inference: of inputs that are packed every box that a segment loads, of others all, once."""
+    """What travels for an inference: of inputs that are packed every strip that segments load of, of others all,
+    once."""
     names = dict.fromkeys(port.tensor for port in graph.inputs)
-    packed: dict[object, int] = {}
+    packed: list[PackedRegion] = []
     wholes: set[str] = set()
     known: dict[object, list[Variant]] = {}
     for segment in plan.segments:
@@ -113,19 +116,21 @@ def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
         ]  # fmt: skip
         if not loads:
             continue
-        alike = kind(segment.graph)
+        above = {name: region.box.rows[0] for region, name in loads}
+        alike = kind(segment.graph), *above.values()
         if alike not in known:
-            known[alike] = packed_inputs(segment.graph, config)
+            known[alike] = packed_inputs(segment.graph, config, above)
         storage = known[alike][0].storage if known[alike] else {}
         for region, name in loads:
             found = storage.get(name, (None,))[0]
             if isinstance(found, PackedInput):
-                packed[region, found] = found.words * host_stride(config.word)
+                packed.append((region, found))
             else:
                 wholes.add(region.tensor)
+    strips = {words.strip for words in packed_strips(packed).values()}
     whole = [prod(graph.tensors[name].shape[2:]) * -(-graph.tensors[name].channels // config.word) for name in wholes]
-    writes = [*packed.values(), *(words * host_stride(config.word) for words in whole)]
-    return external_traffic(writes, plain_outputs(graph), config.word)
+    stored = [each.storage.words for each in strips] + whole
+    return external_traffic([words * host_stride(config.word) for words in stored], plain_outputs(graph), config.word)
 
 
 def _tables(plan: Plan, config: HwConfig) -> int:

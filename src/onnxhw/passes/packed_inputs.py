@@ -10,10 +10,13 @@ part of it, from wherever it begins::
 Rows are a pitch apart that is ``L`` modulo R, L bytes being a row of the window. Then what follows in the next row
 comes at a jump of whole words, and the same read brings it: almost every lane of a read has an element. Between the
 rows, above and below lies the zero point, so padding is read like anything else. Columns may take the part of rows.
+
+Where the input is some rows of a larger tensor, others of which other convolutions read, rows lie at the same bytes of
+words as in the larger one, packed in the same way: so words can be taken out of that.
 """
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -30,8 +33,12 @@ MOST_JUMP = 63
 """What the field `jump` of an `Array` instruction holds."""
 
 
-def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
-    """Graphs with such inputs, those that take the fewest reads first; none if no input qualifies.
+NONE_ABOVE: Mapping[str, int] = {}
+
+
+def packed_inputs(graph: Graph, config: HwConfig, above: Mapping[str, int] = NONE_ABOVE) -> list[Variant]:
+    """Graphs with such inputs, those that take the fewest reads first; none if no input qualifies. `above`: of inputs
+    that are some rows of a larger tensor, how many rows come before them there.
 
     An input does if only convolutions of one window, without groups, read it, if reads become fewer, and if it is no
     output of the model.
@@ -40,7 +47,9 @@ def packed_inputs(graph: Graph, config: HwConfig) -> list[Variant]:
         return []
     outputs = {port.tensor for port in graph.outputs}
     inner = {name: ops for name, ops in _readers(graph).items() if name not in outputs}
-    found = {name: _plans(graph.tensors[name].shape, ops, config)[0] for name, ops in inner.items()}
+    found = {
+        name: _plans(graph.tensors[name].shape, ops, config, above.get(name))[0] for name, ops in inner.items()
+    }
     ways = {name: plans for name, plans in found.items() if plans}
     if not ways:
         return []
@@ -65,7 +74,9 @@ def _readers(graph: Graph) -> dict[str, list[Op]]:
 
 @dataclass(frozen=True)
 class PackingPlan:
-    """How an input is packed, and read: tiles, the taps of their lanes, bytes from one position to the next.
+    """How an input is packed, and read: tiles, the taps of their lanes, bytes from one position to the next; `length`:
+    bytes from the first one of the first row's padding to the last one that is read; `transposed`: columns follow each
+    other, not rows.
 
     `taps` has, for each tile and lane, the element ``(kh, kw, c)`` of the window, or None.
     """
@@ -74,6 +85,8 @@ class PackingPlan:
     tiles: tuple[PackedTile, ...]
     taps: tuple[tuple[int, int, int] | None, ...]
     pitch: tuple[int, int]
+    length: int
+    transposed: bool
 
 
 def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
@@ -92,8 +105,11 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
     return found
 
 
-def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[PackingPlan], str]:
-    """Ways to pack an input of that shape, best first; why there is none."""
+def _plans(
+    shape: Shape, readers: list[Op], config: HwConfig, above: int | None = None
+) -> tuple[list[PackingPlan], str]:
+    """Ways to pack an input of that shape, with so many rows `above` it in a larger one, best first; why there is
+    none."""
     windows = set[Window]()
     for op in readers:
         if not op.weight.size:
@@ -107,7 +123,7 @@ def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Pack
     plain = window.kernel[0] * window.kernel[1] * -(-shape[1] // config.word)
     pixels = {shape[1], -(-shape[1] // config.unaligned) * config.unaligned}
     ways = product((False, True), sorted(pixels))
-    plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel))]
+    plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel, above))]
     if not plans:
         return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
     fewer = [plan for plan in plans if len(plan.tiles) < plain]
@@ -117,10 +133,13 @@ def _plans(shape: Shape, readers: list[Op], config: HwConfig) -> tuple[list[Pack
     if not near:
         least = min(plan.packed.words for plan in fewer)
         return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
-    return sorted(near, key=lambda plan: (len(plan.tiles), plan.packed.words)), ""
+    # Columns that follow each other are no words of those of a larger tensor.
+    return sorted(near, key=lambda plan: (len(plan.tiles), above is not None and plan.transposed, plan.length)), ""
 
 
-def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int) -> PackingPlan | None:
+def _plan(
+    shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int, above: int | None
+) -> PackingPlan | None:
     """The plan with rows of the input, or its columns, one after the other, and so many bytes for each pixel; None if
     reads would begin where they cannot."""
     step, (_, channels, *spatial) = config.unaligned, shape
@@ -133,8 +152,10 @@ def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixe
     whole = dilation == 1 or -(-row // config.word) < kernel
     pitch = _pitch((spatial[inner] + around) * pixel, window.axis(outer), row if whole else channels, config)
     pads = [window.pads[axis] for axis in (outer, inner)]
-    first = max(0, pads[0]) * pitch + max(0, pads[1]) * pixel
-    origin = max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
+    # The larger tensor's first row begins with a word, or what is left of it does.
+    begin = 0 if transposed or above is None else (above - max(0, pads[0])) * pitch % config.word
+    first = begin + max(0, pads[0]) * pitch + max(0, pads[1]) * pixel
+    origin = begin + max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
     tiles, taps = [], list[tuple[int, int, int] | None]()
     for tile, lanes in _tiles(_segments(window, channels, pitch, pixel, outer, whole), config):
         tiles.append(PackedTile(origin + tile.first, tile.split, tile.jump))
@@ -145,14 +166,15 @@ def _plan(shape: Shape, window: Window, config: HwConfig, transposed: bool, pixe
     last = sum((positions[axis] - 1) * steps[axis] for axis in (0, 1))
     ends = (tile.first + config.word * (1 + tile.jump * (tile.split > 0)) for tile in tiles)
     elements = first + (spatial[outer] - 1) * pitch + (spatial[inner] - 1) * pixel + channels
-    words = -(-max(last + max(ends), elements) // config.word)
+    end = max(last + max(ends), elements)
+    words = -(-end // config.word)
     by_axis = {outer: pitch, inner: pixel}
     packed = PackedInput(config.word, words, first, by_axis[0], by_axis[1])
     # A single position needs no step, whatever it would be.
     moves = tuple(steps[axis] if positions[axis] > 1 else 0 for axis in (0, 1))
     if any(at % step for at in moves):
         return None
-    return PackingPlan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]))
+    return PackingPlan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]), end - begin, transposed)
 
 
 def _pitch(least: int, axis: tuple[int, int, int, int, int], row: int, config: HwConfig) -> int:

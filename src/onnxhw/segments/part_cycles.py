@@ -24,7 +24,8 @@ class PartCycles:
         """Cycles; `DoesNotFitError` and `UnsupportedError` as of the scheduler."""
         key = kind(graph)
         if key not in self.known:
-            self.known[key] = self.schedules.alone(graph, frozenset(port.tensor for port in graph.inputs)).cycles
+            packed = dict.fromkeys((port.tensor for port in graph.inputs), 0)
+            self.known[key] = self.schedules.alone(graph, packed).cycles
         return self.known[key]
 
 

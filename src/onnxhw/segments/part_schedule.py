@@ -1,6 +1,6 @@
 """`PartSchedules`: segments scheduled where others have left room, those of a kind by one search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
 
@@ -80,11 +80,16 @@ class PointAlone:
 
 @dataclass(frozen=True)
 class Ways:
-    """The ways to schedule a graph of this `content`, and by number those of them that were lowered."""
+    """The ways to schedule a graph of this `content`, as it is last, and by number those of them that were lowered."""
 
     content: object
     variants: list[Variant]
     lowered: dict[int, LoweredGraph]
+
+    def like(self, number: int) -> list[Variant]:
+        """Those with packed inputs if the one of that number has some, for an input that is sent in two forms is sent
+        twice; otherwise all."""
+        return [each for each in self.variants if each.storage] if self.variants[number].storage else self.variants
 
 
 class PartSchedules:
@@ -102,15 +107,16 @@ class PartSchedules:
         self._parts: dict[object, ScheduledPart] = {}
         """Of equal segments, as stripes with the same weights are, what was scheduled again in the same way."""
 
-    def __call__(self, graph: Graph, occupied: Occupied, packed: frozenset[str]) -> ScheduledPart:
-        """The program of a segment's graph; inputs named in `packed` may lie otherwise than as they are.
+    def __call__(self, graph: Graph, occupied: Occupied, packed: Mapping[str, int]) -> ScheduledPart:
+        """The program of a segment's graph; inputs named in `packed` lie packed if that can be in an empty memory, and
+        have so many rows above them in the model's tensor.
 
         `DoesNotFitError` or `UnsupportedError` if there is no room, or an operation cannot be mapped.
         """
         fixed = {name: base for name, base in occupied.fixed.items() if name not in occupied.planes}
         where = *(tuple(sorted(each.items())) for each in (fixed, occupied.ranges, occupied.planes)), occupied.kept
-        alike = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, packed
-        key = alike, tuple(sorted(occupied.fixed.items()))
+        alike = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, frozenset(packed)
+        key = alike, tuple(sorted(occupied.fixed.items())), tuple(sorted(packed.items()))
         known = self._known.get(key) or self._alike.get(alike)
         if isinstance(known, (DoesNotFitError, UnsupportedError)):
             raise known
@@ -128,7 +134,7 @@ class PartSchedules:
         part = self._rescheduled(ways, number, occupied, _placements(found_alone.point), round(most))
         try:
             if part is None or part.candidate.cycles > most:
-                number, part = self._elsewhere(ways.variants, occupied, number, part)
+                number, part = self._elsewhere(ways.like(found_alone.way), occupied, number, part)
         except (DoesNotFitError, UnsupportedError) as error:
             self._known[key] = error
             raise
@@ -150,7 +156,7 @@ class PartSchedules:
             raise DoesNotFitError("E5101", "no room in this part of the memory")
         return number, part
 
-    def alone(self, graph: Graph, packed: frozenset[str]) -> PointAlone:
+    def alone(self, graph: Graph, packed: Mapping[str, int]) -> PointAlone:
         """What the search finds for a segment's kind in an empty memory; errors as of the scheduler."""
         ways = self._ways(graph, packed).variants
         key = kind(graph), frozenset(name for way in ways for name in way.storage)
@@ -160,10 +166,12 @@ class PartSchedules:
         return self._points[key]
 
     def _searched(self, ways: Sequence[Variant], occupied: Occupied) -> tuple[int, ScheduledPart]:
-        """The fastest of some ways, and which it is."""
+        """The fastest of some ways, and which it is; as it is only if nothing else can be."""
         best: tuple[int, ScheduledPart] | None = None
         error: DoesNotFitError | UnsupportedError | None = None
         for number, way in enumerate(ways):
+            if best is not None and not way.storage:
+                break
             try:
                 streams = may_stream(way.graph, self.config)
                 begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams)
@@ -180,12 +188,12 @@ class PartSchedules:
             raise error
         return best
 
-    def _ways(self, graph: Graph, packed: frozenset[str]) -> "Ways":
-        """The graph, and the first with packed inputs that can be scheduled, if only those are packed that may be."""
-        key = content(graph), packed
+    def _ways(self, graph: Graph, packed: Mapping[str, int]) -> "Ways":
+        """The graph with packed inputs, if only those are packed that may be, and as it is."""
+        key = content(graph), tuple(sorted(packed.items()))
         if key not in self._lowered:
-            inputs = packed_inputs(graph, self.config) if packed else []
-            variants = [Variant(graph), *(each for each in inputs if set(each.storage) <= packed)]
+            inputs = packed_inputs(graph, self.config, packed) if packed else []
+            variants = [*(each for each in inputs if set(each.storage) <= set(packed)), Variant(graph)]
             self._lowered[key] = Ways(key, variants, {})
         return self._lowered[key]
 

@@ -46,12 +46,12 @@ class PlacedSegment(PlacedPart):
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, and where the tensor
-    lies of which the segment makes a part."""
+    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, with how many rows
+    of the model's above them, and where the tensor lies of which the segment makes a part."""
 
     occupied: Occupied
     fixed: Mapping[Region, Place]
-    packed: frozenset[str]
+    packed: Mapping[str, int]
     whole: Place | None = None
 
     @property
@@ -59,7 +59,8 @@ class Way:
         """Equal for equal ways of segments of a kind, whichever part of a tensor they make."""
         one = self.occupied
         fixed = tuple(sorted((name, base) for name, base in one.fixed.items() if name not in one.planes))
-        return fixed, one.kept, one.reserved, one.busy, tuple(sorted(one.ranges.items())), one.from_end, self.whole
+        ranges, packed = tuple(sorted(one.ranges.items())), frozenset(self.packed)
+        return fixed, one.kept, one.reserved, one.busy, ranges, one.from_end, packed, self.whole
 
 
 def place_segments(
@@ -113,7 +114,7 @@ class _Placing:
         segment, ways = self.plan.segments[n], list(self._ways(n))
         mine = kind(segment.graph)
         stores = tuple(self._numbers_stored(n, way) for way in ways)
-        key = mine, self.state, tuple((way.key, way.packed) for way in ways), stores, self._ahead(n)
+        key = mine, self.state, tuple(way.key for way in ways), stores, self._ahead(n)
         known = self.chosen.get(key)
         way, found = self._best(n, ways if known is None else [ways[known]])
         self.chosen[key] = ways.index(way)
@@ -146,6 +147,8 @@ class _Placing:
         best: tuple[float, Way, PlacedPart] | None = None
         error: DoesNotFitError | UnsupportedError | None = None
         for way in ways:
+            if best is not None and len(way.packed) < len(ways[0].packed):
+                break
             try:
                 part = self.schedules(segment.graph, way.occupied, way.packed)
             except (DoesNotFitError, UnsupportedError) as refused:
@@ -237,7 +240,7 @@ class _Placing:
         segment = self.plan.segments[n]
         ports = dict(zip(segment.inputs, (port.tensor for port in segment.graph.inputs), strict=True))
         after = self.plan.segments[n + 1] if n + 1 < len(self.plan.segments) else None
-        packed = frozenset(name for region, name in ports.items() if region.tensor in self.inputs)
+        packed = {name: region.box.rows[0] for region, name in ports.items() if region.tensor in self.inputs}
         there = {region: self.chip[region] for region in ports if region in self.chip}
         # Nobody stores what all find on chip.
         needed = {region: there[region] for region in there if self._finds(segment, region)}
@@ -268,6 +271,8 @@ class _Placing:
         if there:
             fixed = {ports[region]: place.base for region, place in needed.items()} | made
             yield Way(Occupied(fixed, stays, own, planes=planes), needed, packed, whole)
+        if packed:  # near the begin there may be no place for them
+            yield Way(Occupied(fixed, stays, own, planes=planes), needed, {}, whole)
 
     def _between(self, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
         """First and end of the words between those that are taken at either end of the memory."""

@@ -17,6 +17,7 @@ from ..program.storage import PackedInput
 from .hazards import USERS, ActivationUse, MovedWords
 from .linked_code import Counts, LinkedInstruction
 from .move_order import MoveJob, RunTimes, move_job
+from .packed_strips import PackedRegion, Strip, StripWords
 from .placing import PlacedSegment
 from .plan import Region
 from .regions import ExternalMap, Strided, box_moves, linear, stripes, words_of
@@ -27,16 +28,19 @@ OLDEST = 3
 look at it any more."""
 PACKED = 256
 """Words of a packed input that one move brings, 1,024 host words on the presets for the ULX3S-85F."""
+NONE_PACKED: Mapping[PackedRegion, StripWords] = {}
 
 
 class TensorMoves:
     """`loads` and `stores`, each in order, and what of activation memory is in whose way. The new value of states
-    `in_place` is stored where the old one lies, behind all loads of that."""
+    `in_place` is stored where the old one lies, behind all loads of that. `packed`: where boxes of inputs lie that
+    segments find packed."""
 
     def __init__(
-        self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms, in_place: Sequence[State] = ()
-    ) -> None:
-        self.graph, self.config, self.external, self.rooms = graph, config, external, rooms
+        self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms, in_place: Sequence[State] = (),
+        packed: Mapping[PackedRegion, StripWords] = NONE_PACKED,
+    ) -> None:  # fmt: skip
+        self.graph, self.config, self.external, self.rooms, self.packed = graph, config, external, rooms, packed
         self.old = {state.made: state.read for state in in_place}
         self.room = external.reserve(rooms.words * host_stride(config.word)) // host_stride(config.word)
         self._last_loads: dict[str, int] = {}
@@ -52,6 +56,7 @@ class TensorMoves:
         """By word, how many stores must have ended before it is written from outside."""
         self._stored: dict[str, list[tuple[Box, int]]] = {}
         """Of each tensor the boxes that were stored, and with how many stores each has ended."""
+        self._strips: dict[Strip, ExternalPiece] = {}
         self._pieces: dict[str, list[ExternalPiece]] = {}
         self._wholes: dict[str, Place] = {}
 
@@ -64,7 +69,8 @@ class TensorMoves:
                 made = [number for other, number in self._stored.get(region.tensor, ()) if other.meets(box)]
                 self._load(n, words_of(part, self.config), pieces, max(made, default=0))
             return
-        external, stride = self._packed(region, place, storage).place.base, host_stride(self.config.word)
+        mine, stride = self.packed[region, storage], host_stride(self.config.word)
+        external = self._strip(mine.strip).place.base + mine.first
         count = place.blocks(self.config.word) * place.plane
         for first in range(0, count, PACKED):
             words = np.arange(first, min(first + PACKED, count))
@@ -145,15 +151,13 @@ class TensorMoves:
             found[name] = Entry(name, place, tensor.scale, tensor.zero_point, external=tuple(pieces))
         return found
 
-    def _packed(self, region: Region, place: Place, storage: PackedInput) -> ExternalPiece:
-        """The piece of an input that lies in external memory as activation memory is to have it."""
-        mine = self._pieces.setdefault(region.tensor, [])
-        for piece in mine:
-            if (piece.box, piece.storage) == (region.box, storage):
-                return piece
-        made = ExternalPiece(region.box, self.external.tensor(place.shape), storage)
-        mine.append(made)
-        return made
+    def _strip(self, strip: Strip) -> ExternalPiece:
+        """The piece of an input that lies packed in external memory."""
+        if strip not in self._strips:
+            place = self.external.tensor(strip.storage.stored_shape(strip.box.shape))
+            made = self._strips[strip] = ExternalPiece(strip.box, place, strip.storage)
+            self._pieces.setdefault(strip.tensor, []).append(made)
+        return self._strips[strip]
 
     def _whole(self, tensor: str) -> Place:
         """Where a tensor lies as it is."""
