@@ -12,7 +12,8 @@ from onnxhw.segments.chaining import chained
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import Groups
 from onnxhw.segments.part_entries import part_entries, witnesses
-from onnxhw.segments.placing import PlacedSegment, place_segments
+from onnxhw.segments.placed_segment import PlacedSegment
+from onnxhw.segments.placing import place_segments
 from onnxhw.segments.regions import words_of
 
 

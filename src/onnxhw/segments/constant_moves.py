@@ -16,7 +16,7 @@ from ..sched import footprint
 from .constants import ConstantRing
 from .linked_code import LinkedInstruction
 from .move_order import MoveJob, RunTimes, move_job
-from .placing import PlacedSegment
+from .placed_segment import PlacedSegment
 from .regions import ExternalMap, linear
 from .residents import Constants, Residents, constants_of, depth
 from .weight_loads import cut_loads, may_wrap

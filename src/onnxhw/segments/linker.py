@@ -24,7 +24,8 @@ from .packed_strips import packed_strips
 from .part_entries import part_entries
 from .part_schedule import PartSchedules
 from .phases import LastIssue, phases, spans_of
-from .placing import PlacedSegment, place_segments
+from .placed_segment import PlacedSegment
+from .placing import place_segments
 from .plan import OperationPart, Plan
 from .regions import ExternalMap
 from .residents import Residents, choices, images, no_residents

@@ -2,7 +2,6 @@
 around it hold each other up. Rough: it compares ways."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +9,13 @@ import numpy.typing as npt
 from ..config import HwConfig
 from ..isa.units import Unit
 from .hazards import USERS, MovedWords, SegmentUse
-from .part_schedule import ScheduledPart
+from .placed_segment import PlacedPart
 
 Words = npt.NDArray[np.int64]
 AHEAD = 0.5
 """Share of the next segment's loads that is lost if they find no room beside this one: stripes of it may find some."""
 HOST_WORD = 2.3
 """Columns of 16 bits that a host word takes, with refreshes, rows and what a move costs for itself, about."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlacedPart:
-    """A schedule, and what it touches."""
-
-    part: ScheduledPart
-    use: SegmentUse
 
 
 def placement_cost(

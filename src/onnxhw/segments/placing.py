@@ -2,65 +2,32 @@
 go on while segments run.
 
 A load waits until nobody touches its words and the vector unit writes into none of its banks; a store keeps others from
-reading its banks. So of several ways to place a segment's tensors that one is taken which holds up least: inputs in one
-half of the banks and everything else in the other, either way round; in one bank and in the others; anywhere.
+reading its banks. So of several ways to place a segment's tensors (`placement_ways`) that one is taken which holds up
+least.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..ir.states import State, interface
 from ..program.layout import Place
-from ..sched import Occupied, check_reaching_definitions
+from ..sched import check_reaching_definitions
 from .estimate import kind
-from .gathering import gathered_inputs, not_gathered, on_chip, place_in
-from .hazards import USERS, SegmentUse
+from .gathering import gathered_inputs, not_gathered, on_chip
+from .hazards import SegmentUse
 from .part_entries import part_entries, witnesses
 from .part_schedule import LIKE, PartSchedules, ScheduledPart, code_key
-from .placement_cost import PlacedPart, placement_cost
-from .plan import Plan, Region, Segment, act_words, packed_words
+from .placed_segment import PlacedPart, PlacedSegment
+from .placement_cost import placement_cost
+from .placement_ways import ActivationState, PlacementWays, Way
+from .plan import Plan, Region, act_words, packed_words
 from .regions import words_of
 
 ENOUGH = 0.01
 """A way that holds up less than this share of the segment's run is taken without a look at the others."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlacedSegment(PlacedPart):
-    """A segment's schedule.
-
-    `loads`: inputs that are not on chip from the segment before, with their tensors' names. `results`: what it leaves,
-    and where. `stored`: of the results of the segment before those that go to external memory.
-    """
-
-    segment: Segment
-    loads: tuple[tuple[Region, str], ...]
-    results: Mapping[Region, Place]
-    stored: tuple[tuple[Region, Place], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Way:
-    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, with how many rows
-    of the model's above them, and where the tensor lies of which the segment makes a part."""
-
-    occupied: Occupied
-    fixed: Mapping[Region, Place]
-    packed: Mapping[str, int]
-    whole: Place | None = None
-
-    @property
-    def key(self) -> object:
-        """Equal for equal ways of segments of a kind, whichever part of a tensor they make."""
-        one = self.occupied
-        fixed = tuple(sorted((name, base) for name, base in one.fixed.items() if name not in one.planes))
-        ranges, packed = tuple(sorted(one.ranges.items())), frozenset(self.packed)
-        return fixed, one.kept, one.reserved, one.busy, ranges, one.from_end, packed, self.whole
 
 
 def place_segments(
@@ -97,12 +64,8 @@ class _Placing:
         self.inputs = {port.tensor for port in interface(graph, states).inputs}
         self.outputs = {port.tensor for port in graph.outputs}
         self.schedules = schedules
-        self.chip: dict[Region, Place] = {}
-        """What is in activation memory when the next segment begins, and where."""
-        self.gathered = {segment.gathered for segment in plan.segments if segment.gathered}
-        self.wholes: dict[Region, Place] = {}
-        """Where those of them lie that are begun."""
-        self.before: PlacedSegment | None = None
+        self.there = ActivationState({segment.gathered for segment in plan.segments if segment.gathered})
+        self.ways = PlacementWays(plan, config, self.inputs, self.there)
         self.state: object = None
         """Kind and places of the segment before."""
         self.chosen: dict[object, int] = {}
@@ -111,7 +74,7 @@ class _Placing:
 
     def placed(self, n: int) -> PlacedSegment:
         """The segment `n`, behind those before it."""
-        segment, ways = self.plan.segments[n], list(self._ways(n))
+        segment, ways = self.plan.segments[n], list(self.ways.of(n))
         mine = kind(segment.graph)
         stores = tuple(self._numbers_stored(n, way) for way in ways)
         key = mine, self.state, tuple(way.key for way in ways), stores, self._ahead(n)
@@ -128,22 +91,22 @@ class _Placing:
         }  # fmt: skip
         pairs = zip(segment.graph.outputs, segment.outputs, strict=True)
         results = {region: places[port.tensor] for port, region in pairs}
-        before = self.before.results if self.before else {}
+        before = self.there.before.results if self.there.before else {}
         stored = tuple((region, before[region]) for region in self._stored(n, way.fixed))
         loads = tuple(each for each in named if each[0] not in way.fixed)
-        self.chip = {**intact, **results}
+        self.there.chip = {**intact, **results}
         if segment.gathered and way.whole:
-            self.wholes[segment.gathered] = way.whole
+            self.there.wholes[segment.gathered] = way.whole
             if segment.gathered in on_chip(self.plan.segments[: n + 1]):
-                self.chip[segment.gathered] = way.whole
-        self.before = PlacedSegment(found.part, found.use, segment, loads, results, stored)
-        return self.before
+                self.there.chip[segment.gathered] = way.whole
+        self.there.before = PlacedSegment(found.part, found.use, segment, loads, results, stored)
+        return self.there.before
 
     def _best(self, n: int, ways: Sequence[Way]) -> tuple[Way, PlacedPart]:
         """The way that holds up least, with the schedule."""
         segment = self.plan.segments[n]
         names = dict(zip(segment.inputs, (port.tensor for port in segment.graph.inputs), strict=True))
-        results = self.before.results if self.before else {}
+        results = self.there.before.results if self.there.before else {}
         best: tuple[float, Way, PlacedPart] | None = None
         error: DoesNotFitError | UnsupportedError | None = None
         for way in ways:
@@ -162,7 +125,7 @@ class _Placing:
             loaded = [name for region, name in names.items() if region not in way.fixed]
             loads = [words_of(part.places[name], self.config) for name in loaded]
             stores = [words_of(results[region], self.config) for region in self._stored(n, way.fixed)]
-            cost = placement_cost(self.before, found, loads, stores, self._ahead(n), self.config)
+            cost = placement_cost(self.there.before, found, loads, stores, self._ahead(n), self.config)
             if best is None or cost < best[0]:
                 best = cost, way, found
             cycles, alone = part.candidate.cycles, self.schedules.alone(segment.graph, way.packed).cycles
@@ -185,21 +148,17 @@ class _Placing:
         """The results of the segment before `n` that are outputs, or that somebody reads who does not find them on
         chip, if `n` finds those that are kept."""
         found = []
-        for region in self.before.results if self.before else ():
+        for region in self.there.before.results if self.there.before else ():
             later = self.plan.segments[n + 1 :] if region in kept else self.plan.segments[n:]
             read = (mine for each in later for mine in each.inputs
-                    if mine.tensor == region.tensor and not self._finds(each, mine))  # fmt: skip
+                    if mine.tensor == region.tensor and not self.there.finds(each, mine))  # fmt: skip
             if region.tensor in self.outputs or any(mine.box.meets(region.box) for mine in read):
                 found.append(region)
         return tuple(found)
 
-    def _finds(self, segment: Segment, region: Region) -> bool:
-        """Whether an input of a segment is a tensor that others have left on chip as a whole."""
-        return region in self.gathered and region not in segment.loads
-
     def _numbers_stored(self, n: int, way: Way) -> tuple[int, ...]:
         """Which results of the segment before are stored."""
-        results = list(self.before.results) if self.before else []
+        results = list(self.there.before.results) if self.there.before else []
         return tuple(results.index(region) for region in self._stored(n, way.fixed))
 
     def _ahead(self, n: int) -> int:
@@ -207,7 +166,7 @@ class _Placing:
         if n + 1 == len(self.plan.segments):
             return 0
         segment, after = self.plan.segments[n : n + 2]
-        there = {*segment.inputs, *segment.outputs, *(each for each in after.inputs if self._finds(after, each))}
+        there = {*segment.inputs, *segment.outputs, *(each for each in after.inputs if self.there.finds(after, each))}
         ports = zip(after.inputs, after.graph.inputs, strict=True)
         return sum(self._words(after.graph, port.tensor, region) for region, port in ports if region not in there)
 
@@ -216,90 +175,3 @@ class _Placing:
         packed = [packed_words(x, op, self.config) for op in graph.ops if name in op.inputs]
         return max((each or act_words(x.shape, self.config) for each in packed if region.tensor in self.inputs),
                    default=act_words(x.shape, self.config))  # fmt: skip
-
-    # -- ways to place a segment ---------------------------------------------------------------
-
-    def _ways(self, n: int) -> Iterator[Way]:
-        """From those that hold up least to those that find room most likely."""
-        whole = self.plan.segments[n].gathered
-        for place in self._wholes(n, whole) if whole else (None,):
-            yield from self._ways_beside(n, place)
-
-    def _wholes(self, n: int, whole: Region) -> list[Place]:
-        """Where a tensor may lie of which the segment makes a part: where it was begun, or at either end of the memory;
-        the other one is for a tensor that is read meanwhile. Packed inputs must lie near the begin."""
-        if whole in self.wholes:
-            return [self.wholes[whole]]
-        shape, words = whole.box.shape, act_words(whole.box.shape, self.config)
-        here = [self.chip[region] for region in self.plan.segments[n].inputs if region in self.chip]
-        taken = {int(word) for place in here for word in words_of(place, self.config)}
-        bases = [base for base in (self.config.act_words - words, 0) if taken.isdisjoint(range(base, base + words))]
-        return [Place(base, shape[2] * shape[3], shape[3], shape) for base in bases]
-
-    def _ways_beside(self, n: int, whole: Place | None) -> Iterator[Way]:
-        segment = self.plan.segments[n]
-        ports = dict(zip(segment.inputs, (port.tensor for port in segment.graph.inputs), strict=True))
-        after = self.plan.segments[n + 1] if n + 1 < len(self.plan.segments) else None
-        packed = {name: region.box.rows[0] for region, name in ports.items() if region.tensor in self.inputs}
-        there = {region: self.chip[region] for region in ports if region in self.chip}
-        # Nobody stores what all find on chip.
-        needed = {region: there[region] for region in there if self._finds(segment, region)}
-        stays = frozenset(ports[region] for region in needed if after and region in after.inputs)
-        kept = frozenset(name for region, name in ports.items()
-                         if after and region in after.inputs and name not in packed)  # fmt: skip
-        results = self.before.results if self.before and not self.before.segment.gathered else {}
-        reserved = tuple((place.base, place.blocks(self.config.word) * place.plane)
-                         for region, place in results.items() if region not in ports)  # fmt: skip
-        made, planes, own = dict[str, int](), dict[str, int](), tuple[tuple[int, int], ...]()
-        if whole:
-            (port,), (region,) = segment.graph.outputs, segment.outputs
-            place = place_in(whole, region.box, self.config.word)
-            made, planes = {port.tensor: place.base}, {port.tensor: place.plane}
-            own = ((whole.base, act_words(whole.shape, self.config)),)
-        fixed = {ports[region]: place.base for region, place in there.items()} | made
-        loaded = [name for region, name in ports.items() if region not in there]
-        busy = self._busy() if loaded else ()
-        # At either end in turn: so no gap that is too small for the next ones is left between them.
-        from_end = frozenset(loaded) if n % 2 else frozenset[str]()
-        free = self._between([*own, *((each.base, act_words(each.shape, self.config)) for each in needed.values())])
-        for mine in (busy, ()) if busy else ((),):
-            for ranges in self._ranges(segment.graph, loaded, fixed, free):
-                beside = Occupied(fixed, kept, (*reserved, *own), mine, ranges, from_end, planes)
-                yield Way(beside, there, packed, whole)
-        yield Way(Occupied(fixed, kept, own, planes=planes), there, packed, whole)
-        yield Way(Occupied(fixed, stays, own, planes=planes), there, packed, whole)
-        if there:
-            fixed = {ports[region]: place.base for region, place in needed.items()} | made
-            yield Way(Occupied(fixed, stays, own, planes=planes), needed, packed, whole)
-        if packed:  # near the begin there may be no place for them
-            yield Way(Occupied(fixed, stays, own, planes=planes), needed, {}, whole)
-
-    def _between(self, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """First and end of the words between those that are taken at either end of the memory."""
-        low, high = 0, self.config.act_words
-        for first, words in taken:
-            low, high = (max(low, first + words), high) if first == 0 else (low, min(high, first))
-        return low, high
-
-    def _busy(self) -> tuple[tuple[int, int], ...]:
-        """First words and numbers of words that the segment before touches."""
-        if self.before is None:
-            return ()
-        touched = np.any([self.before.use.touched[unit] > 0 for unit in USERS], axis=0).astype(np.int8)
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], touched, [0]]))).tolist()
-        return tuple((first, end - first) for first, end in zip(edges[::2], edges[1::2], strict=True))
-
-    def _ranges(
-        self, graph: Graph, loaded: Sequence[str], fixed: Mapping[str, int], free: tuple[int, int]
-    ) -> Iterator[dict[str, tuple[int, int]]]:
-        """Words in which the loaded tensors are to lie, and in which those that are made, out of those that are free:
-        the banks in halves first, then one of them alone."""
-        depth, (first, end) = self.config.act_depth, free
-        made = [name for name in graph.tensors if name not in loaded and name not in fixed]
-        half = self.config.act_banks // 2 * depth
-        for edge, ways in ((half, (0, 1)), (depth, (0,)), (self.config.act_words - depth, (1,))):
-            if first < edge < end:
-                for way in ways:
-                    parts = (first, edge), (edge, end)
-                    yield dict.fromkeys(made, parts[1 - way]) | dict.fromkeys(loaded, parts[way])
-        yield {}

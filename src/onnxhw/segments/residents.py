@@ -16,7 +16,7 @@ from ..config import HwConfig
 from ..isa.memory import Space, word_bytes
 from ..program.layout import from_host, to_host
 from .part_schedule import ScheduledPart
-from .placing import PlacedSegment
+from .placed_segment import PlacedSegment
 
 WORTH = 4
 """Weights that are so many times what the chip holds, or more, all come anew in each inference: those that stay would

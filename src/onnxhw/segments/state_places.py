@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..ir.states import State
-from .placing import PlacedSegment
+from .placed_segment import PlacedSegment
 
 
 def states_in_place(states: Sequence[State], placed: Sequence[PlacedSegment]) -> list[State]:

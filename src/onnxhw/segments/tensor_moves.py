@@ -18,7 +18,7 @@ from .hazards import USERS, ActivationUse, MovedWords
 from .linked_code import Counts, LinkedInstruction
 from .move_order import MoveJob, RunTimes, move_job
 from .packed_strips import PackedRegion, Strip, StripWords
-from .placing import PlacedSegment
+from .placed_segment import PlacedSegment
 from .plan import Region
 from .regions import ExternalMap, Strided, box_moves, linear, stripes, words_of
 from .tensor_rooms import TensorRooms

@@ -15,7 +15,7 @@ from ..config import HwConfig
 from ..external import ExternalMemory
 from ..ir.boxes import Box
 from ..ir.graph import Graph
-from .placing import PlacedSegment
+from .placed_segment import PlacedSegment
 from .plan import Plan, act_words
 
 SHARED_FROM = 0.75
