@@ -1,6 +1,7 @@
 """Properties of the timeline; that the hardware keeps to it is tested with the RTL."""
 
 import dataclasses
+import random
 from itertools import pairwise
 
 import pytest
@@ -8,12 +9,13 @@ import pytest
 from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Depthwise, Load, Vector
-from onnxhw.isa.instructions import SETTINGS, follows
+from onnxhw.isa.instructions import SETTINGS, Ordered, follows
 from onnxhw.isa.timing import (
     FINISH,
     MIN_TILE,
     ORDER,
     START,
+    _Run,
     array_latency,
     column_hops,
     shadow_free,
@@ -53,7 +55,7 @@ def test_a_deadlock_is_named(code, stuck: str) -> None:
 
 
 @pytest.mark.parametrize("config", PRESETS.values(), ids=lambda config: config.name)
-@pytest.mark.parametrize(("pixels", "columns"), [(1, 1), (3, 1), (40, 1), (1, 3), (1, 4), (2, 2)])
+@pytest.mark.parametrize(("pixels", "columns"), [(1, 1), (3, 1), (40, 1), (1, 3), (1, 4), (2, 2), (1, 24), (9, 31)])
 def test_the_recurrences_hold(config: HwConfig, pixels: int, columns: int) -> None:
     code = {
         "load": [
@@ -109,6 +111,32 @@ def test_tiles_of_both_units_share_the_load_unit() -> None:
     assert starts[4] == max(times.spans["load"][2].issue + 1, starts[3] + 5, tiles[1] + shadow_free(config))
     for kind, unit in enumerate(("array", "depthwise")):
         assert {span.done - span.end for span in times.spans[unit]} == {array_latency(config, kind)}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_tiles_in_a_row_are_those_one_after_the_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loads and instructions of random sizes, of both units, which wait for each other."""
+    rng = random.Random(seed)
+    config = dataclasses.replace(
+        WINDOWS, rows=8, cols=4, word=8, load_rows=rng.choice([1, 2, 8]), unaligned=0,
+        inner_product=rng.choice(["plain", "fast"]),
+    )  # fmt: skip
+    code: dict[str, list[Ordered]] = {"load": [], "array": [], "depthwise": [], "vector": []}
+    for _ in range(12):
+        if rng.random() < 0.3:
+            code["depthwise"].append(Depthwise(oh_n=rng.randint(3, 9), ow_n=rng.randint(3, 9), kw_n=rng.randint(1, 9)))
+            code["load"] += [Load(tiles=1, depthwise=1)] * code["depthwise"][-1].kw_n
+            continue
+        kt, nt = rng.randint(1, 40), rng.choice([1, 1, 2, 5])
+        waits = {"after_vector": len(code["vector"])} if rng.random() < 0.4 else {}
+        code["array"].append(Array(kt_n=kt, nt_n=nt, ow_n=rng.choice([1, 2, 7, 60]), **waits))
+        cut = rng.randint(1, kt)
+        code["load"] += [Load(tiles=each, nt_n=nt) for each in (cut, kt - cut) if each]
+        code["vector"].append(Vector(ow_n=rng.randint(1, 90), after_array=len(code["array"])))
+    found = timeline(config, code)
+    monkeypatch.setattr(_Run, "_loads_and_tiles", lambda *_: 0)
+    assert timeline(config, code) == found
+    assert max(found.cycles, len(found.tile_start)) > 100
 
 
 def test_tiles_without_loads_start_as_soon_as_their_unit_can() -> None:

@@ -360,21 +360,72 @@ class _Run:
 
     def _tile(self, unit: Unit, instruction: Array | Depthwise) -> bool:
         mine, part, count = self.tiles[unit == Unit.DEPTHWISE], self.part[unit], tiles(instruction)
-        distance, first = tile_distance(instruction, False), part[4]
-        for n in range(first, count):
-            start = free = max(part[3] + START, mine.end)
-            if not self.weightless:
-                loaded = len(mine.start) >= len(mine.loaded) and self.advance(Unit.LOAD)
-                if len(mine.start) >= len(mine.loaded):
-                    part[4] = n
-                    return n > first or loaded
-                start = max(free, mine.loaded[len(mine.start)] + mine.ready)
+        distance, first, n = tile_distance(instruction, False), part[4], part[4]
+        while n < count:
+            if self.weightless:
+                start = max(part[3] + START, mine.end)
+                mine.start.extend(range(start, start + (count - n) * distance, distance))
+                mine.end, n = mine.start[-1] + distance, count
+                break
+            loaded = False
+            if len(mine.start) >= len(mine.loaded):
+                if together := self._loads_and_tiles(mine, part, distance, count - n):
+                    n += together
+                    continue
+                loaded = self.advance(Unit.LOAD)
+            if len(mine.start) >= len(mine.loaded):
+                part[4] = n
+                return n > first or loaded
+            free = max(part[3] + START, mine.end)
+            start = max(free, mine.loaded[len(mine.start)] + mine.ready)
             part[5] += start - free
             mine.start.append(start)
-            mine.end = start + distance
+            mine.end, n = start + distance, n + 1
         mine.end = mine.start[-1] + tile_distance(instruction, True)
         end = mine.start[-1] + pixels(instruction) - 1
         return self._finish(unit, end, end + mine.latency)
+
+    def _loads_and_tiles(self, mine: _Tiles, part: list[int], distance: int, count: int) -> int:
+        """Load and start up to `count` tiles in turn, as long as one instruction loads them: how many. Each load waits
+        for the start of the tile before, and each start for its load.
+
+        But for the first, loads and starts depend on those before by sums and maxima alone. So once both have gone on
+        by the same cycles, they go on so.
+        """
+        loading, code = self.part.get(Unit.LOAD), self.program[Unit.LOAD]
+        if loading is None or not mine.start:
+            return 0
+        load = code[len(self.spans[Unit.LOAD])]
+        assert isinstance(load, Load)
+        count = min(count, tiles(load) - loading[4])
+        if self.tiles[load.depthwise] is not mine or not count:
+            return 0
+        steps, loads, starts = load_steps(load, self.config), mine.loaded, mine.start
+        issued, opened, load_end, end, stalled = loading[3] + 1, part[3] + START, self.load_end, mine.end, 0
+        before, made = (-1, starts[-1]), 0
+        first = len(loads)
+        while made < count:
+            loaded = max(issued, load_end, before[1] + mine.free)
+            free = max(opened, end)
+            start = max(free, loaded + mine.ready)
+            loads.append(loaded)
+            starts.append(start)
+            made, stalled = made + 1, stalled + start - free
+            step = start - before[1]
+            if made > 1 and loaded - before[0] == step:
+                left = count - made
+                loads.extend(range(loaded + step, loaded + (left + 1) * step, step))
+                starts.extend(range(start + step, start + (left + 1) * step, step))
+                made, stalled = count, stalled + left * (step - distance)
+            before = loads[-1], starts[-1]
+            load_end, end = before[0] + steps, before[1] + distance
+        self.load_start.extend(loads[first:])
+        self.load_end, mine.end = load_end, end
+        part[5] += stalled
+        loading[4] += count
+        if loading[4] == tiles(load):
+            self._finish(Unit.LOAD, load_end - 1, load_end)
+        return count
 
     def _vector(self, instruction: Vector) -> bool:
         end = self.part[Unit.VECTOR][3] + START - 1 + vector_cycles(instruction, self.config)
