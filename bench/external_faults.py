@@ -35,7 +35,7 @@ from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Array8
 from onnxhw.isa.link import IMAGE, LOADED, REGISTERS, Command, Info
 from onnxhw.isa.memory import RUNNING, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.program.external_use import external_words

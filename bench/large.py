@@ -39,7 +39,7 @@ from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.ir.graph import Array8, Graph
 from onnxhw.isa.external_instructions import Move
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.partition import load
 from onnxhw.presets import preset

@@ -37,7 +37,7 @@ from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.partition import load
 from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram

@@ -23,7 +23,7 @@ from onnxhw.engines.run_setup import program_writes
 from onnxhw.fixed import Scale
 from onnxhw.isa import Array, Load, Vector, VectorOp
 from onnxhw.isa.memory import Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.presets import PRESETS
 from onnxhw.program import DeviceProgram, to_host
 

@@ -6,7 +6,7 @@ from enum import IntEnum
 from types import ModuleType
 
 from onnxhw.config import HwConfig
-from onnxhw.isa import external_instructions, input_port, instructions, memory, move_timing, timing
+from onnxhw.isa import external_instructions, input_port, instructions, memory, move_timing, timeline, timing
 from onnxhw.isa.external_instructions import COUNT_BITS, Move
 from onnxhw.isa.fields import WORD_BITS, FieldSpec
 from onnxhw.isa.instructions import UNITS, Ordered, VectorOp
@@ -135,7 +135,7 @@ def input_section() -> list[str]:
 
 def timing_section() -> list[str]:
     """The cycle formulas and their constants."""
-    lines = ["## Timing", "", *prose(timing)]
+    lines = ["## Timing", "", *prose(timeline)]
     docs = attribute_docs(timing)
     constants = [[f"`{name}`", f"{getattr(timing, name)}", text] for name, text in docs.items()]
     lines += table(["constant", "cycles", "meaning"], constants)

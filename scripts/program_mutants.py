@@ -15,7 +15,7 @@ from onnxhw.config import HwConfig
 from onnxhw.errors import OnnxhwError
 from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import Load
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import container, records
 from onnxhw.program.schema import message

@@ -25,7 +25,7 @@ from onnxhw.ir.parts import GoldenPart, HostPart, ValueInfo
 from onnxhw.ir.steps import apply
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.memory import Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.presets import preset
 from onnxhw.program import container

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from .engines import Engine
 from .errors import MismatchError
 from .isa.instructions import Array, Vector, VectorOp
-from .isa.timing import sums, timeline
+from .isa.timeline import timeline
+from .isa.timing import sums
 from .isa.units import Unit
 from .program.model import DeviceProgram, Entry
 from .program.result import first_difference

@@ -14,7 +14,7 @@ from onnxhw.emu import Emulator
 from onnxhw.engines.software import EmulatorEngine
 from onnxhw.errors import MismatchError
 from onnxhw.ir.graph import Graph
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program import DeviceProgram, Result
 
 Make = Callable[[int], dict[str, np.ndarray]]

@@ -10,7 +10,7 @@ from onnxhw.config import HwConfig
 from onnxhw.fixed import ONE, Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Ordered, Vector, VectorOp
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program import DeviceProgram, Entry, Layer, Place
 
 Int8 = npt.NDArray[np.int8]

@@ -12,7 +12,8 @@ from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError, UsageError
 from onnxhw.isa import Array, Load
 from onnxhw.isa.instructions import follows
-from onnxhw.isa.timing import timeline, vector_issue_interval
+from onnxhw.isa.timeline import timeline
+from onnxhw.isa.timing import vector_issue_interval
 from onnxhw.presets import preset
 
 

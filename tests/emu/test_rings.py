@@ -13,7 +13,7 @@ from onnxhw.errors import InternalError
 from onnxhw.isa.external_instructions import Move, fetched
 from onnxhw.isa.memory import Space
 from onnxhw.isa.microcode import pack
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 

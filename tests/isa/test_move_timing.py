@@ -9,7 +9,7 @@ from onnxhw.isa.external import MemoryRequest, SdramCommand, SdramTiming
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space
 from onnxhw.isa.move_timing import BEGIN, OFFER, RUN_BEGINS, STORED, TO_BUFFER, WRITTEN, MoveTiming, columns_per_word
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.presets import preset
 

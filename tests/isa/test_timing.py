@@ -10,17 +10,16 @@ from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.isa import Array, Depthwise, Load, Vector
 from onnxhw.isa.instructions import SETTINGS, Ordered, follows
+from onnxhw.isa.timeline import _Run, timeline
 from onnxhw.isa.timing import (
     FINISH,
     MIN_TILE,
     ORDER,
     START,
-    _Run,
     array_latency,
     column_hops,
     shadow_free,
     shadow_ready,
-    timeline,
     vector_issue_interval,
     vector_latency,
 )

@@ -6,7 +6,7 @@ import pytest
 from linked_program import DEEP, LATE, program
 
 from onnxhw.isa.link import USB_BAUD
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.input_regions import latency
 from onnxhw.program.throughput import about_throughput, throughput, throughput_of, throughput_sentence

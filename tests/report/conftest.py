@@ -8,7 +8,7 @@ import pytest
 from onnxhw.compiler import compile
 from onnxhw.ir.graph import Port
 from onnxhw.isa.instructions import Array, Load, Ordered, Vector, VectorOp
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.presets import PRESETS
 from onnxhw.program.layout import Place
 from onnxhw.program.model import DeviceProgram, Entry, Layer

@@ -10,7 +10,8 @@ from onnxhw.config import HwConfig
 from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.memory import Space
-from onnxhw.isa.timing import pixels, tiles, timeline
+from onnxhw.isa.timeline import timeline
+from onnxhw.isa.timing import pixels, tiles
 from onnxhw.isa.units import Unit
 from onnxhw.presets import preset
 from onnxhw.program.model import Layer

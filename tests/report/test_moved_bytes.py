@@ -9,7 +9,7 @@ from linked_program import program
 from onnxhw.isa.external_instructions import kinds
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.isa.memory import Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.presets import PRESETS, preset
 from onnxhw.program.external_use import moved_bytes

@@ -6,7 +6,8 @@ import random
 import pytest
 
 from onnxhw.isa.instructions import UNITS, Array, Load, Vector
-from onnxhw.isa.timing import FINISH, pixels, tiles, timeline
+from onnxhw.isa.timeline import timeline
+from onnxhw.isa.timing import FINISH, pixels, tiles
 from onnxhw.report.busy_cycles import busy
 from onnxhw.report.profile import CAUSES, profile
 

@@ -14,7 +14,7 @@ from onnxhw.external import ULX3S, ExternalMemory
 from onnxhw.isa.external_instructions import Move, as_external, reads_waited, waiting
 from onnxhw.isa.instructions import Ordered
 from onnxhw.isa.memory import Space, host_stride, word_bytes
-from onnxhw.isa.timing import IssueRecord, timeline
+from onnxhw.isa.timeline import IssueRecord, timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram, to_host
 

@@ -12,7 +12,7 @@ from onnxhw.emu.machine import Machine
 from onnxhw.engines.cxxrtl.core_with_memory import CoreWithMemoryModel, core_with_memory_library
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.memory import ENDED, RUNNING, Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit, units_of
 from onnxhw.program import DeviceProgram, to_host
 from onnxhw.program.host_words import memories

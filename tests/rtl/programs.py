@@ -9,7 +9,8 @@ from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import UNITS, Array, Depthwise, Load, Vector, VectorOp
 from onnxhw.isa.instructions import WINDOW_BANK, wait_reads
-from onnxhw.isa.timing import sums, tiles, timeline
+from onnxhw.isa.timeline import timeline
+from onnxhw.isa.timing import sums, tiles
 from onnxhw.program import DeviceProgram
 
 

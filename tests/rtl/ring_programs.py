@@ -10,7 +10,7 @@ from onnxhw.fixed import Scale
 from onnxhw.isa.external_instructions import ExternalVector, Move, fetched
 from onnxhw.isa.instructions import Ordered, VectorOp
 from onnxhw.isa.microcode import pack
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 

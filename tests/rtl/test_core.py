@@ -18,7 +18,8 @@ from onnxhw.engines.cxxrtl.core_model import CoreModel
 from onnxhw.isa import VectorOp
 from onnxhw.isa.instructions import wait_reads
 from onnxhw.isa.memory import Control, Space, host_stride
-from onnxhw.isa.timing import ORDER, timeline
+from onnxhw.isa.timeline import timeline
+from onnxhw.isa.timing import ORDER
 from onnxhw.program import DeviceProgram, from_host, to_host
 from onnxhw.sched import footprint
 

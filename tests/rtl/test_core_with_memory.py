@@ -15,7 +15,7 @@ from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.instructions import Ordered
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.microcode import length
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 
 MANY = 4096

@@ -22,7 +22,7 @@ from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp, input_port
 from onnxhw.isa.link import COMPLETE, LOADED, REGISTERS, RESULT_WORDS, Command, Info
 from onnxhw.isa.memory import ENDED, Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program import DeviceProgram, Entry, Place, from_host
 from onnxhw.program.input_regions import input_regions, input_stream, latency
 from onnxhw.program.storage import PackedInput

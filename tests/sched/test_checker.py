@@ -10,7 +10,7 @@ from onnxhw.emu import Machine, run
 from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError
 from onnxhw.isa.instructions import VectorOp
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program.model import DeviceProgram
 from onnxhw.sched import check, schedule
 from onnxhw.sched.input_release import check_window, input_free

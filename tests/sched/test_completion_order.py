@@ -6,7 +6,7 @@ from small_networks import SMALL, inverted
 
 from onnxhw.isa.external_instructions import ExternalVector, Move
 from onnxhw.isa.memory import Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.sched.completion_order import PLACE, AccessOrder, completed_at_issue, events
 from onnxhw.segments import PartCycles, link, make_plan

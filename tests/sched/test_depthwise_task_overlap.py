@@ -13,7 +13,7 @@ from onnxhw.config import HwConfig
 from onnxhw.errors import InternalError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.instructions import Array, Depthwise, Load
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, footprint, lower, schedule
 from onnxhw.sched.load_order import OwnedLoad, ordered, parts

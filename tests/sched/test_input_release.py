@@ -10,7 +10,7 @@ from onnxhw.emu.emulator import Emulator
 from onnxhw.emu.machine import Machine
 from onnxhw.emu.order import steps, time_order
 from onnxhw.errors import InternalError
-from onnxhw.isa.timing import Timeline, timeline
+from onnxhw.isa.timeline import Timeline, timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.program.external_tensors import external_span, external_tensor, external_words

@@ -13,7 +13,7 @@ from onnxhw.isa.external_instructions import Move, waiting
 from onnxhw.isa.instructions import Load, Ordered, Vector
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.isa.microcode import pack
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, checker

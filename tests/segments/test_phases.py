@@ -1,7 +1,7 @@
 """Phases of a segment's run: every instruction in one, in order, in the times of the segment."""
 
 from onnxhw.isa.instructions import UNITS, Array, Load, Vector
-from onnxhw.isa.timing import IssueRecord, Timeline
+from onnxhw.isa.timeline import IssueRecord, Timeline
 from onnxhw.isa.units import Unit
 from onnxhw.segments.phases import LastIssue, phases, spans_of
 

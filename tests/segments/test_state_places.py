@@ -15,7 +15,7 @@ from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
 from onnxhw.errors import InternalError
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram

@@ -17,7 +17,7 @@ from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.ir.graph import Port
 from onnxhw.isa import Array, Load, Vector, VectorOp
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.program import DeviceProgram, Entry, Place
 
 TINY = HwConfig("tiny", rows=4, cols=4, word=4, lanes=2, act_banks=2, act_depth=32, weight_depth=16, acc_depth=16,

@@ -31,7 +31,7 @@ from ..isa.memory import (
 )
 from ..isa.microcode import unpack
 from ..isa.move_timing import started
-from ..isa.timing import Timeline, timeline
+from ..isa.timeline import Timeline, timeline
 from ..isa.units import Unit, ucode_words, units_of
 from ..program.input_scatter import Scattered, scatter
 from ..program.layout import from_host, to_host

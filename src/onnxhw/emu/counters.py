@@ -2,7 +2,8 @@
 
 from ..isa.instructions import UNITS, Array, Code, Depthwise, Ordered
 from ..isa.memory import Control
-from ..isa.timing import IssueRecord, Timeline, pixels, tiles
+from ..isa.timeline import IssueRecord, Timeline
+from ..isa.timing import pixels, tiles
 from ..isa.units import Unit
 
 

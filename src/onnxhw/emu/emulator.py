@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import UsageError
-from ..isa.timing import timeline
+from ..isa.timeline import timeline
 from ..isa.units import Unit
 from ..program.external_tensors import external_span, external_tensor, external_words, state_words
 from ..program.input_regions import latency

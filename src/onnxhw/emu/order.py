@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from ..errors import InternalError
 from ..isa.external_instructions import reads_waited
 from ..isa.instructions import Array, Code, Depthwise, Load, Ordered
-from ..isa.timing import IssueRecord, Timeline, tiles
+from ..isa.timeline import IssueRecord, Timeline
+from ..isa.timing import tiles
 from ..isa.units import Unit
 
 EFFECT: dict[Unit, Callable[[IssueRecord], int]] = {

@@ -12,7 +12,7 @@ from ..isa.external_instructions import Move, fetched, ring_units
 from ..isa.instructions import Code
 from ..isa.memory import Space
 from ..isa.microcode import pack
-from ..isa.timing import Timeline
+from ..isa.timeline import Timeline
 from ..isa.units import Unit
 from .machine import Machine
 from .order import EFFECT

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..isa.link import ANSWER_WORDS, FIFO_BYTES
-from ..isa.timing import timeline
+from ..isa.timeline import timeline
 from ..isa.units import Unit
 from .input_regions import latency
 from .model import DeviceProgram

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from ..config import HwConfig
 from ..isa.external_instructions import Move
 from ..isa.instructions import Array, Depthwise, Load, Ordered, Vector
-from ..isa.timing import IssueRecord, load_steps, pixels, tiles, vector_cycles
+from ..isa.timeline import IssueRecord
+from ..isa.timing import load_steps, pixels, tiles, vector_cycles
 from ..isa.units import Unit
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ..isa.memory import Space
 from ..isa.microcode import length
-from ..isa.timing import Timeline
+from ..isa.timeline import Timeline
 from ..isa.units import Unit, units_of
 from ..program.external_use import external_words, filled_words
 from ..program.model import DeviceProgram

@@ -19,7 +19,8 @@ from math import ceil
 
 from ..config import WINDOW, HwConfig
 from ..isa.instructions import Array, Depthwise
-from ..isa.timing import Timeline, pixels, sums, tiles
+from ..isa.timeline import Timeline
+from ..isa.timing import pixels, sums, tiles
 from ..isa.units import STREAMING, Unit
 from ..program.model import DeviceProgram, Layer
 from .busy_cycles import busy, free, order_wait

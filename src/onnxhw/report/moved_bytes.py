@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..isa.external_instructions import Move
-from ..isa.timing import Timeline
+from ..isa.timeline import Timeline
 from ..isa.units import STREAMING, Unit
 from ..program.model import DeviceProgram
 

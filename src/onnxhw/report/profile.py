@@ -1,6 +1,6 @@
 """Where the cycles of a program go: per layer, and per unit by cause.
 
-All from `onnxhw.isa.timing.timeline`, whose cycles are exact, so the figures are not estimates.
+All from `onnxhw.isa.timeline.timeline`, whose cycles are exact, so the figures are not estimates.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 from ..config import HwConfig
 from ..isa.instructions import Ordered
-from ..isa.timing import Timeline, timeline
+from ..isa.timeline import Timeline, timeline
 from ..isa.units import STREAMING, Unit, units_of
 from ..program.model import DeviceProgram
 from .busy_cycles import busy, free, order_wait

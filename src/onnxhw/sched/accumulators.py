@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from ..config import HwConfig
 from ..isa.instructions import Array, Code, Depthwise, Vector, wait_reads
-from ..isa.timing import sums, timeline
+from ..isa.timeline import timeline
+from ..isa.timing import sums
 from ..isa.units import STREAMING, Unit
 from .load_order import OwnedLoad, ordered
 from .task import ArrayStep, TileTask, VectorStep

@@ -38,7 +38,8 @@ from ..fixed import SUM_MAX, dot_reach
 from ..isa.external_instructions import Move
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Vector, VectorOp
 from ..isa.memory import Space, host_stride
-from ..isa.timing import ACCUMULATE, START, Timeline, load_steps, pixels, results_later, timeline
+from ..isa.timeline import Timeline, timeline
+from ..isa.timing import ACCUMULATE, START, load_steps, pixels, results_later
 from ..isa.units import Unit
 from ..program.model import DeviceProgram
 from . import footprint

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..isa.instructions import Code
-from ..isa.timing import Timeline
+from ..isa.timeline import Timeline
 from ..isa.units import Unit
 
 Words = npt.NDArray[np.int64]

@@ -9,7 +9,7 @@ from ..errors import InternalError
 from ..ir.graph import Port
 from ..isa.external_instructions import Move
 from ..isa.instructions import Array, Depthwise, Ordered, Vector
-from ..isa.timing import Timeline
+from ..isa.timeline import Timeline
 from ..isa.units import STREAMING, Unit
 from ..program.external_tensors import external_inputs, word_runs
 from ..program.model import DeviceProgram

@@ -14,7 +14,8 @@ from itertools import accumulate
 
 from ..config import HwConfig
 from ..isa.instructions import Array, Code, Depthwise, Load, Vector
-from ..isa.timing import Timeline, load_steps, tiles, timeline
+from ..isa.timeline import Timeline, timeline
+from ..isa.timing import load_steps, tiles
 from ..isa.units import Unit
 
 LATE = 48

@@ -18,7 +18,8 @@ from ..fixed import MULTIPLIER_BITS, Scale
 from ..isa.external_instructions import Move
 from ..isa.instructions import Array, Depthwise, Load, Vector, VectorOp
 from ..isa.memory import Space, host_stride, word_bytes
-from ..isa.timing import Timeline, load_steps
+from ..isa.timeline import Timeline
+from ..isa.timing import load_steps
 from ..isa.units import Unit
 from ..program.layout import to_host
 from ..program.model import DeviceProgram

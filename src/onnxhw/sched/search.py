@@ -9,7 +9,7 @@ from ..errors import DoesNotFitError
 from ..ir.graph import Graph, Op
 from ..isa.instructions import Code, Ordered
 from ..isa.microcode import length
-from ..isa.timing import Timeline, timeline
+from ..isa.timeline import Timeline, timeline
 from ..isa.units import Unit
 from ..program.layout import Place
 from .aliases import producers

@@ -12,7 +12,7 @@ from ..config import HwConfig
 from ..errors import DoesNotFitError
 from ..ir.graph import Graph
 from ..ir.states import State, interface
-from ..isa.timing import timeline
+from ..isa.timeline import timeline
 from ..isa.units import Unit
 from ..program.model import DeviceProgram, Entry, TensorPart
 from ..sched import input_free, unnamed

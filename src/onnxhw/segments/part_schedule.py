@@ -11,7 +11,7 @@ from ..errors import DoesNotFitError, UnsupportedError
 from ..ir.graph import Graph
 from ..isa.instructions import Code, Load, Ordered
 from ..isa.microcode import length
-from ..isa.timing import Timeline, timeline
+from ..isa.timeline import Timeline, timeline
 from ..isa.units import Unit
 from ..passes.packed_inputs import packed_inputs
 from ..program.layout import Place

@@ -12,7 +12,8 @@ from itertools import accumulate
 
 from ..isa.external_instructions import reads_waited
 from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered
-from ..isa.timing import Timeline, tiles
+from ..isa.timeline import Timeline
+from ..isa.timing import tiles
 from ..isa.units import STREAMING, Unit
 from .linked_code import Counts
 from .move_order import RunTimes

@@ -18,7 +18,7 @@ from onnxhw.external import ULX3S
 from onnxhw.isa.external_instructions import Move, code_for
 from onnxhw.isa.link import Command
 from onnxhw.isa.memory import RUNNING, Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.program.input_regions import input_stream, latency

@@ -17,7 +17,7 @@ from onnxhw.engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from onnxhw.errors import LinkError
 from onnxhw.isa.link import IMAGE, LOADED, MOVE_RESULT_WORDS, REGISTERS, Command
 from onnxhw.isa.memory import RUNNING, Control, Space
-from onnxhw.isa.timing import timeline
+from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.program.input_regions import latency
 from onnxhw.program.throughput import throughput_of

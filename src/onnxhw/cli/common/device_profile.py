@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...emu.counters import counters as predict
-from ...isa.timing import timeline
+from ...isa.timeline import timeline
 from ...program.model import DeviceProgram
 from ...report.profile import profile
 from .artifacts import together
