@@ -15,7 +15,7 @@ from onnxhw.passes.packed_inputs import packed_inputs
 from onnxhw.presets import preset
 from onnxhw.program.storage import PackedInput
 from onnxhw.program.traffic import traffic_of
-from onnxhw.segments import QUICK, PartCycles, Region, Segment, link, make_plan, packed_strips
+from onnxhw.segments import QUICK, PartCycles, Region, Segment, link, make_plan, strips_of
 
 CONFIG = replace(preset("ulx3s-85f+sdram"), act_depth=128)
 """8 KB of activations."""
@@ -46,7 +46,7 @@ def test_the_words_of_a_box_are_those_of_its_strip(kernel: int, stride: int) -> 
     graph = image(kernel, stride)
     loads = packed_loads(make_plan(graph, CONFIG, PartCycles(CONFIG), effort=QUICK).segments)
     values = np.random.default_rng(1).integers(-128, 128, (1, 3, 72, 72)).astype(np.int8)
-    found, zero = packed_strips(loads), graph.tensors["x"].zero_point
+    found, zero = strips_of(loads), graph.tensors["x"].zero_point
     strips = {each.strip for each in found.values()}
     assert len({region.box.rows for region, _ in loads}) > 3
     assert len(strips) == len({region.box.cols for region, _ in loads})
@@ -64,7 +64,7 @@ def test_boxes_that_are_packed_otherwise_or_far_apart_lie_by_themselves() -> Non
 
     row = PackedInput(16, 12, 0, 32, 3)
     near = [(region(0, 6), row), (region(4, 10), row)]
-    found = packed_strips(near)
+    found = strips_of(near)
     assert {each.first for each in found.values()} == {0, 8}
     assert {each.strip.storage for each in found.values()} == {replace(row, words=20)}
     others = [
@@ -75,10 +75,10 @@ def test_boxes_that_are_packed_otherwise_or_far_apart_lie_by_themselves() -> Non
         (region(4, 10), PackedInput(16, 18, 0, 3, 30)),  # columns follow each other
     ]
     for other in others:
-        strips = {each.strip for each in packed_strips([*near, other]).values()}
+        strips = {each.strip for each in strips_of([*near, other]).values()}
         assert len(strips) == 2
         assert other[0].box in {strip.box for strip in strips}
-    assert packed_strips([]) == {}
+    assert strips_of([]) == {}
 
 
 def test_an_image_is_sent_once() -> None:

@@ -30,8 +30,8 @@ from ..segments import (
     kind,
     link,
     make_plan,
-    packed_strips,
     sampled,
+    strips_of,
 )
 
 TABLE_BYTES = 4 * 256
@@ -127,7 +127,7 @@ def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
                 packed.append((region, found))
             else:
                 wholes.add(region.tensor)
-    strips = {words.strip for words in packed_strips(packed).values()}
+    strips = {words.strip for words in strips_of(packed).values()}
     whole = [prod(graph.tensors[name].shape[2:]) * -(-graph.tensors[name].channels // config.word) for name in wholes]
     stored = [each.storage.words for each in strips] + whole
     return external_traffic([words * host_stride(config.word) for words in stored], plain_outputs(graph), config.word)

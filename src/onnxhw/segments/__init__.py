@@ -7,7 +7,7 @@ from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .group_choice import NoPartError
 from .linker import link, part_name
-from .packed_strips import PackedRegion, packed_strips
+from .packed_strips import PackedRegion, strips_of
 from .part_cycles import PartCycles, ScaledCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import make_plan
@@ -37,7 +37,7 @@ __all__ = [
     "kind",
     "link",
     "make_plan",
-    "packed_strips",
     "part_name",
     "sampled",
+    "strips_of",
 ]

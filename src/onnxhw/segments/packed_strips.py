@@ -1,4 +1,4 @@
-"""`packed_strips`: where inputs lie packed in external memory, so that rows that several segments read are there once.
+"""`strips_of`: where inputs lie packed in external memory, so that rows that several segments read are there once.
 
 Each segment finds its box packed in words that lie one behind the other (`onnxhw.passes.packed_inputs`). Boxes of the
 same columns whose rows follow each other, packed in the same way, are words of one strip; others lie by themselves.
@@ -32,7 +32,7 @@ class StripWords:
     first: int
 
 
-def packed_strips(boxes: Iterable[PackedRegion]) -> dict[PackedRegion, StripWords]:
+def strips_of(boxes: Iterable[PackedRegion]) -> dict[PackedRegion, StripWords]:
     """The strips in which boxes lie."""
     groups: dict[object, list[PackedRegion]] = {}
     for each in dict.fromkeys(boxes):
