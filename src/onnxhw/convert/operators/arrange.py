@@ -24,13 +24,17 @@ from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints, QuantizedView, form
-from .pixel_grids import pieces
+from .made_channels import can_be_made, made_channels
+from .pixel_grids import MOST, pieces
 
-MOST_WAYS = 16
-"""Different channel or pixel choices of one movement."""
+MOST_WAYS = 64
+"""Different channel or pixel choices of one movement; more, up to `MOST`, where each way is made alone: a dense layer
+whose result becomes a plane."""
 DEEP = f"heads of up to {MOST_WAYS} channels fit; data at the model's inputs and outputs may move in any way"
-MOST_WEIGHTS = 1 << 16
-"""Weights of one Conv that chooses channels."""
+FEW_WEIGHTS = 1 << 16
+"""Weights of one Conv that chooses channels, up to which it is worth its while."""
+MOST_WEIGHTS = 1 << 20
+"""And up to which it is performed: 1,024 of 1,024."""
 REMEMBERED = 1 << 14
 """Most elements of a movement whose pieces are remembered."""
 Form = tuple[int, int, int, int]
@@ -49,6 +53,10 @@ class MovementBuilder:
         """`tensor` with the channels `wanted`; -1 is a channel of the constant."""
         if np.array_equal(wanted, np.arange(tensor.channels)):
             return tensor
+        if len(wanted) * tensor.channels > FEW_WEIGHTS and can_be_made(self.context, tensor):
+            made = made_channels(self.context, tensor, wanted, output, self.name)
+            if made is not None:
+                return made
         if len(wanted) * tensor.channels > MOST_WEIGHTS:
             raise BlockedError(f"choosing {len(wanted)} of {tensor.channels} channels would take too many weights")
         weight = np.zeros((len(wanted), tensor.channels, 1, 1), np.int8)
@@ -178,13 +186,16 @@ def _by_pixel(
     used = [way for way in range(len(ways)) if ways[way, 0] >= 0]
     if not used:
         used = [0]  # nothing but the constant
-    if len(used) > MOST_WAYS:
+    made = len(used) <= MOST and all(can_be_made(movement.context, tensor) for tensor in movement.sources)
+    if len(used) > MOST_WAYS and not made:
         raise BlockedError(f"its pixels choose channels in {len(used)} ways, at most {MOST_WAYS} are performed", DEEP)
     whole = np.array_equal(at, np.arange(len(at))) and len(used) == len(ways) == 1
     tensors: list[Tensor] = []
     for way in used:
         tensor, wanted = movement.sources[max(0, int(ways[way, 0]))], ways[way, 1:]
-        tensors.append(movement.channels(tensor, wanted, output if whole else f"{output}.channels{len(tensors)}"))
+        to = output if whole else f"{output}.channels{len(tensors)}"
+        part = made_channels(movement.context, tensor, wanted, to, movement.name) if len(used) > MOST_WAYS else None
+        tensors.append(part or movement.channels(tensor, wanted, to))
     number = np.full(len(ways), -1, np.int64)
     number[used] = np.arange(len(used))
     chosen = np.where(where < 0, -1, number[which])
