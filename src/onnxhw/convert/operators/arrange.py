@@ -25,11 +25,11 @@ from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints, QuantizedView, form
 from .made_channels import can_be_made, made_channels
-from .pixel_grids import MOST, pieces
+from .pixel_grids import pieces
 
-MOST_WAYS = 64
-"""Different channel or pixel choices of one movement; more, up to `MOST`, where each way is made alone: a dense layer
-whose result becomes a plane."""
+FEW_WAYS, MOST_WAYS = 16, 64
+"""Different channel or pixel choices of one movement: from the first on, each is made alone where that can be (a dense
+layer whose result becomes a plane); more than the second, the pieces of a Copy, are not performed."""
 DEEP = f"heads of up to {MOST_WAYS} channels fit; data at the model's inputs and outputs may move in any way"
 FEW_WEIGHTS = 1 << 16
 """Weights of one Conv that chooses channels, up to which it is worth its while."""
@@ -49,11 +49,11 @@ class MovementBuilder:
     sources: tuple[Tensor, ...]
     fill: int
 
-    def channels(self, tensor: Tensor, wanted: Ints, output: str) -> Tensor:
-        """`tensor` with the channels `wanted`; -1 is a channel of the constant."""
+    def channels(self, tensor: Tensor, wanted: Ints, output: str, many: bool = False) -> Tensor:
+        """`tensor` with the channels `wanted`; -1 is a channel of the constant. `many` such choices are to be made."""
         if np.array_equal(wanted, np.arange(tensor.channels)):
             return tensor
-        if len(wanted) * tensor.channels > FEW_WEIGHTS and can_be_made(self.context, tensor):
+        if (many or len(wanted) * tensor.channels > FEW_WEIGHTS) and can_be_made(self.context, tensor):
             made = made_channels(self.context, tensor, wanted, output, self.name)
             if made is not None:
                 return made
@@ -186,16 +186,14 @@ def _by_pixel(
     used = [way for way in range(len(ways)) if ways[way, 0] >= 0]
     if not used:
         used = [0]  # nothing but the constant
-    made = len(used) <= MOST and all(can_be_made(movement.context, tensor) for tensor in movement.sources)
-    if len(used) > MOST_WAYS and not made:
+    if len(used) > MOST_WAYS:
         raise BlockedError(f"its pixels choose channels in {len(used)} ways, at most {MOST_WAYS} are performed", DEEP)
     whole = np.array_equal(at, np.arange(len(at))) and len(used) == len(ways) == 1
     tensors: list[Tensor] = []
     for way in used:
         tensor, wanted = movement.sources[max(0, int(ways[way, 0]))], ways[way, 1:]
         to = output if whole else f"{output}.channels{len(tensors)}"
-        part = made_channels(movement.context, tensor, wanted, to, movement.name) if len(used) > MOST_WAYS else None
-        tensors.append(part or movement.channels(tensor, wanted, to))
+        tensors.append(movement.channels(tensor, wanted, to, many=len(used) > FEW_WAYS))
     number = np.full(len(ways), -1, np.int64)
     number[used] = np.arange(len(used))
     chosen = np.where(where < 0, -1, number[which])
