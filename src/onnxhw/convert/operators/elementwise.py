@@ -42,6 +42,15 @@ def arithmetic(context: Context, node: Node) -> Value:
     return _of_tensors(context, node, x, y)
 
 
+def total(context: Context, node: Node) -> Value:
+    """Sum, of one value or two: an Add. Those of more round once, and sums of int8 are Adds of two."""
+    if len(node.input) == 1:
+        return real(context.required(node, 0))
+    if len(node.input) > 2:
+        raise BlockedError(f"a Sum of {len(node.input)} values", "add two at a time, each sum quantized")
+    return arithmetic(context, Node("Add", node.input, node.output, node.label))
+
+
 def _of_tensors(context: Context, node: Node, x: QuantizedView, y: QuantizedView) -> Unquantized:
     """Add, Sub, Mul of two activations."""
     name = node.label
@@ -200,6 +209,7 @@ def _bias_per_channel(constant: Const | QuantConst, other: Unquantized) -> Const
 
 HANDLERS: Handlers = {
     **{("", op_type): arithmetic for op_type in ("Add", "Sub", "Mul", "Div", "Pow")},
+    ("", "Sum"): total,
     ("", "Max"): extreme,
     ("", "Min"): extreme,
 }
