@@ -166,7 +166,7 @@ class PartSchedules:
         for number, way in enumerate(ways):
             try:
                 streams = may_stream(way.graph, self.config)
-                begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams)
+                begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams, moved=True)
             except (DoesNotFitError, UnsupportedError) as refused:
                 error = refused
                 continue
