@@ -30,6 +30,7 @@ def cost(line: float, host: float, load: float = 0.0, core: float = 0.0) -> Cost
     [
         ([cost(5, 1)], set()),  # the whole model: whoever compiles it wants it there
         ([cost(5, 1), cost(5, 1)], set()),  # all of it
+        ([cost(50, 9), cost(5, 0.1), cost(50, 9), cost(4, 0.1)], {1, 3}),  # but for what is next to nothing of it
         ([cost(1, 5), cost(5, 1)], {1}),
         ([cost(5, 1), cost(1, 5), cost(1, 2, load=9)], {0, 2}),  # two would have to be loaded in turn
         ([cost(1, 9, load=2), cost(1, 9, load=2)], set()),

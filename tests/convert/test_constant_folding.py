@@ -58,7 +58,7 @@ def test_a_computed_constant_is_bounded(model: Any) -> None:
 
 def test_what_only_the_host_reads_is_not_computed(model: Any) -> None:
     """Nor does that change what the model gives."""
-    proto = bomb(model, 2, "Mod")
+    proto = bomb(model, 2, "Mean")
     mixed = read(proto)
     assert not folded(mixed)
     assert reasons(mixed) == {"it is computed of constants, for the host alone"}
@@ -98,3 +98,31 @@ def test_constants_that_no_run_can_compute_are_refused(model: Any, indices: str)
     with pytest.raises(InvalidModelError, match=r"E3359 .*Gather.*index .* is not between -4 and 3") as caught:
         read(onnx.parser.parse_model(text))
     assert "onnxruntime::" not in str(caught.value)
+
+
+def test_padding_that_is_computed_of_the_size_is_folded(model: Any) -> None:
+    """As TensorFlow's padding is written by PyTorch's exporter, with a quantizer's constants in between. onnx infers no
+    shape behind such a Pad, so that what follows takes the one that is found."""
+    x = model.input([1, 3, 7, 7], 1 / 8)
+    one, two, zero = (model.const(np.int64(n)) for n in (1, 2, 0))
+    size = model.node("Gather", model.node("Shape", x), two)
+    steps = model.node("Ceil", model.node("Div", model.node("Cast", size, to=1), model.const(np.float32(2))))
+    stretch = model.node("Mul", steps, model.constant(np.int8(2), 1.0))
+    missing = model.node("Cast", model.node("Sub", stretch, model.const(np.float32(7))), to=7)
+    missing = model.node("Clip", model.node("Add", missing, one), zero)
+    missing = model.node("Mod", model.node("Max", missing, zero), model.const(np.int64(5)))
+    after = model.node("Unsqueeze", missing, model.const(np.int64([0])))
+    none = model.node("ConstantOfShape", model.const(np.int64([2])), value=onnx.numpy_helper.from_array(np.int64([0])))
+    pads = model.node("Concat", none, none, none, after, after, axis=0)
+    value = model.constant(np.int8(0), 1 / 8)
+    x = model.requantize(model.node("Pad", x, pads, value), 1 / 8)
+    x = model.requantize(model.node("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2]), 1 / 8)
+    x = model.node("Slice", x, *(model.const(np.int64([n])) for n in (0, 3, 2, 1)))
+    x = model.node("Resize", x, "", model.const(np.float32([1, 1, 2, 2])), mode="nearest")
+    x = model.node("Unsqueeze", model.node("Flatten", model.requantize(x, 1 / 8)), model.const(np.int64([1])))
+    x = model.node("Squeeze", x, model.const(np.int64([1])))
+    x = model.node("MatMul", x, model.constant(np.arange(-144, 144).reshape(144, 2).astype(np.int8), 1 / 64))
+    graph = model.output(model.requantize(x, 8.0), 2).check()
+    assert graph.ops
+    assert all(row.where in ("hardware", "folded", "free", "host") for row in read(model.bytes()).placement)
+    assert len(read(model.bytes()).parts) == 1

@@ -9,10 +9,12 @@ from small_networks import SMALL, chain
 
 from onnxhw.errors import DoesNotFitError, InternalError
 from onnxhw.ir.boxes import Box
-from onnxhw.ir.graph import Graph
+from onnxhw.ir.graph import Copy, Graph, Piece
+from onnxhw.isa.input_port import REGIONS
 from onnxhw.isa.microcode import length
 from onnxhw.isa.units import Unit
 from onnxhw.sched import Occupied, check_reaching_definitions
+from onnxhw.sched.scheduler import initial_schedule
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.hazards import SegmentUse
 from onnxhw.segments.part_entries import part_entries
@@ -163,3 +165,19 @@ def test_operands_that_are_there_lie_in_banks_of_their_own(base: int) -> None:
             schedules(segment.graph, occupied, {})
     else:
         assert schedules(segment.graph, occupied, {}).places[second].base == base
+
+
+def test_a_segment_may_have_more_operands_than_the_input_port_has_regions() -> None:
+    """They come by moves. (Resize to 5 times the size is a Copy of 25 tensors, DenseNet joins 24.)"""
+    net, count = Net(4, 2), REGIONS + 9
+    pieces = tuple(Piece(n, 0, 2, 1, 2, 2, 2 * n) for n in range(count))
+    net._op(Copy, tuple(net.conv("x", 4, 1) for _ in range(count)), (4, 2 * count, 2), pieces=pieces)
+    whole = net.graph("many", list(net.tensors)[-1])
+    (op,) = [op for op in whole.ops if isinstance(op, Copy)]
+    segment = cut(whole, [op], {op.output: Box.whole(whole.tensors[op.output].shape)})
+    assert segment is not None
+    graph, config = segment.graph, replace(SMALL, act_depth=1024)
+    assert len(graph.inputs) == count
+    assert PartSchedules(config).alone(graph, {}).cycles > 0
+    with pytest.raises(DoesNotFitError, match="the input port has 16"):
+        initial_schedule(graph, config)

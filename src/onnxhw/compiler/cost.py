@@ -136,12 +136,17 @@ def of_program(graph: Graph, program: DeviceProgram, rates: Rates) -> Cost:
     return of_graph(graph, program.cycles, traffic_of(program), load_bytes(program), rates)
 
 
+NEXT_TO_NOTHING = 1 / 50
+"""Of a model's work."""
+
+
 def slower(costs: Sequence[Cost]) -> set[int]:
     """The parts, by index, that the host runs so that an inference of the model takes least; none if that were all.
 
     Several programs are loaded in turn for every call, one alone only once. So either those stay that are quicker with
-    their loading, or one alone. A model of which nothing is quicker on the hardware stays there as a whole: whoever
-    compiles it for a board wants to see it on the board, and is told what the host takes.
+    their loading, or one alone. A model of which nothing is quicker on the hardware stays there: whoever compiles it
+    for a board wants to see it on the board, and is told what the host takes. But parts with next to none of its work
+    go, for which all programs would be loaded anew for every call.
     """
     if len(costs) < 2:
         return set()
@@ -152,7 +157,10 @@ def slower(costs: Sequence[Cost]) -> set[int]:
     kept = {best} if saved[best] >= 0 else set()
     if len(several) > 1 and together > saved[best]:
         kept = several
-    return {*range(len(costs))} - kept if kept else set()
+    if not kept:
+        work = sum(cost.host for cost in costs)
+        return {at for at, cost in enumerate(costs) if cost.host < NEXT_TO_NOTHING * work}
+    return {*range(len(costs))} - kept
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ..onnxmodel.specification.findings import label
 from ..onnxmodel.tensors import constant_node
 from .blockers import BlockedError
 from .context import Context
-from .values import Const
+from .values import Const, QuantConst
 
 FOLDABLE = frozenset(
     [
@@ -35,11 +35,50 @@ FOLDABLE = frozenset(
         "Reshape",
         "Flatten",
         "ReduceProd",
+        "Abs",
+        "And",
+        "Ceil",
+        "Clip",
+        "Equal",
+        "Floor",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mod",
+        "Not",
+        "Or",
+        "Pow",
+        "ReduceMax",
+        "ReduceMin",
+        "ReduceSum",
+        "Round",
+        "Size",
+        "Sqrt",
+        "Where",
+        "ConstantOfShape",
+        "Expand",
+        "Range",
+        "Tile",
     ]
 )
-"""Operators whose result is about as large as their inputs. (An Identity gives another name to the same values.)"""
+"""Operators whose result is about as large as their inputs, or is bounded (`_most`): what shapes are computed with,
+paddings and sizes included. (An Identity gives another name to the same values.)"""
+BROADCASTING = frozenset(
+    [
+        "Gather", "Add", "Sub", "Mul", "Div", "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max",
+        "Min", "Mod", "Or", "Pow", "Where", "Clip",
+    ]
+)  # fmt: skip
+"""Those whose result may have as many elements as all their inputs multiplied."""
+LAYOUT = frozenset(["Flatten", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"])
+"""Those that leave a quantized constant, weights say, a quantized one."""
 SMALL = 1 << 16
 """Elements up to which a node is folded whoever reads its result."""
+MOST_STEPS = 1 << 62
+"""Of a Range, as counted here."""
 WIDEST = 16
 """Bytes of the largest element."""
 Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
@@ -66,10 +105,14 @@ def fold(context: Context, node: Node, wanted: Callable[[], bool]) -> Const | No
         value = context.values[name]
         if isinstance(value, Const):
             feeds[name] = value.array
+        elif isinstance(value, QuantConst) and node.op_type not in LAYOUT and value.q.size <= SMALL:
+            feeds[name] = value.real()
         elif node.op_type == "CastLike" and index == 1 and name in context.dtypes:
             feeds[name] = np.zeros((), context.dtypes[name])
         elif node.op_type == "Shape" and value.shape is not None:
             return _shape(node, value.shape)
+        elif node.op_type == "Size" and value.shape is not None:
+            return Const(np.array(prod(value.shape), np.int64))
         else:
             return None
     if not feeds:
@@ -116,6 +159,12 @@ def _bound(context: Context, node: Node, feeds: Mapping[str, Array], wanted: Cal
 def _most(node: Node, feeds: Mapping[str, Array]) -> int:
     """A bound on the elements of a result whose shape is not known."""
     sizes = [max(1, array.size) for array in feeds.values()]
-    if node.op_type in ("Gather", "Add", "Sub", "Mul", "Div"):
+    if node.op_type in BROADCASTING:
         return prod(sizes)
+    if node.op_type in ("ConstantOfShape", "Expand", "Tile"):  # the last input is a shape, or has repeats
+        return prod(sizes[:-1]) * prod(max(1, int(size)) for size in list(feeds.values())[-1].ravel())
+    if node.op_type == "Range":
+        start, limit, step = (float(array.ravel()[0]) if array.size else 0.0 for array in feeds.values())
+        steps = abs((limit - start) / step) if step else 0.0
+        return int(min(steps, MOST_STEPS)) + 1
     return max(sum(sizes), *(array.ndim for array in feeds.values()))

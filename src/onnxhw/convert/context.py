@@ -20,7 +20,7 @@ class Context:
 
     graph: Graph
     opset: int
-    shapes: Mapping[str, Shape]
+    shapes: dict[str, Shape]
     dtypes: Mapping[str, str]
     """numpy's element type of each value that has one."""
     handlers: "Handlers"
@@ -28,6 +28,8 @@ class Context:
     values: dict[str, Value] = field(default_factory=dict)
     hosted: set[str] = field(default_factory=set)
     """Values that host nodes compute."""
+    channels_last: frozenset[str] = frozenset()
+    """Quantized inputs that the hardware gets with their last axis behind the batch."""
     limits: Limits = DEFAULT
     integer_softmax: frozenset[str] = frozenset()
     """Labels of the Softmaxes that the hardware computes."""
@@ -79,10 +81,12 @@ class Context:
         )
 
     def constant(self, node: Node, index: int) -> np.ndarray[Any, Any] | None:
-        """The array of a constant input, or None where it is omitted."""
+        """The array of a constant input, or None where it is omitted; of a quantized number the float32."""
         value = self.operand(node, index)
         if value is None:
             return None
+        if isinstance(value, QuantConst) and value.q.size == 1:
+            return value.real()
         if not isinstance(value, Const):
             raise BlockedError(f"input {node.input[index]!r} must be a constant")
         return value.array

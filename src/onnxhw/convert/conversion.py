@@ -16,6 +16,7 @@ from ..onnxfile.limits import Limits
 from ..onnxmodel.inference import undeclared
 from ..onnxmodel.nodes import DEFAULT, Node
 from .blockers import BlockedError, Blocker, Excluded
+from .channels_last import channels_last
 from .constant_folding import FOLDABLE, fold
 from .context import Context
 from .handlers import HANDLERS, handler
@@ -112,7 +113,9 @@ def _is_read(made: list[Op], readers: Mapping[str, list[Op]]) -> bool:
 def _converted(static: StaticModel, excluded: Excluded, integer_softmax: frozenset[str], limits: Limits) -> Conversion:
     source, nodes = static.model.graph, static.nodes
     opset = max((entry.version for entry in static.model.opset_import if entry.domain in DEFAULT), default=1)
-    context = Context(Graph(source.name or "model", {}, [], [], []), opset, static.shapes, static.dtypes, HANDLERS)
+    graph = Graph(source.name or "model", {}, [], [], [])
+    context = Context(graph, opset, dict(static.shapes), static.dtypes, HANDLERS)
+    context.channels_last = channels_last(static)
     context.integer_softmax, context.limits, context.tables = integer_softmax, limits, static.tables
     context.values.update(static.constants)
     host = HostNodes(context, nodes, static.inputs)
@@ -188,7 +191,8 @@ def _fitting(context: Context, node: Node) -> None:
 
 
 def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:
-    """Enter the values of the node's outputs, if their shapes are those that onnx infers.
+    """Enter the values of the node's outputs, if their shapes are those that onnx infers, and the shapes where it
+    infers none (of a Pad by sizes that were computed, say).
 
     `InvalidModelError` E3400 if they are not those that the model declares, where onnx infers none.
     """
@@ -203,6 +207,8 @@ def _enter(made: Conversion, node: Node, values: tuple[Value, ...]) -> None:
                 "E3400", f"{what}, the model says it is {list(known)}", where=where, hint="export the model again"
             )
         context.values[output] = value
+        if known is None and output and value.shape is not None:
+            context.shapes[output] = value.shape
 
 
 def _block(made: Conversion, index: int, node: Node, operands: list[Value], blocked: BlockedError) -> None:

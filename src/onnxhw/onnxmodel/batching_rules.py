@@ -344,6 +344,7 @@ RULES: dict[tuple[str, str], Rule] = {
     (MICROSOFT, "MatMulIntegerToFloat"): _matmul(1, (2, 4)),
     (MICROSOFT, "QGemm"): _gemm,
     (MICROSOFT, "QLinearConv"): _kept,
+    (MICROSOFT, "NhwcMaxPool"): _kept,
     (MICROSOFT, "QLinearReduceMean"): _qlinear_reduce,
     (MICROSOFT, "QLinearConcat"): _qlinear_concat,
     (MICROSOFT, "QLinearSoftmax"): _along(-1),

@@ -120,16 +120,18 @@ class InitialSchedule:
 
 
 def initial_schedule(
-    graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING, streams: bool = False
-) -> InitialSchedule:
+    graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING, streams: bool = False,
+    moved: bool = False,
+) -> InitialSchedule:  # fmt: skip
     """The first program of a graph; errors as `schedule`. `streams`: its weights may be more than their memory holds,
-    for they come in pieces, anew for each tile of rows; then it has the fewest tiles."""
+    for they come in pieces, anew for each tile of rows; then it has the fewest tiles. `moved`: its inputs come by
+    moves, any number of them, and not through the input port."""
     lowered = lower(same_operand(graph), config, use, occupied)
     check_capacity(lowered.images, config, streams)
     if lowered.images.weight_words > config.weight_depth:
         lowered = replace(lowered, use=replace(use, row_tiles=False))
     candidate = first(lowered)
-    inputs = dict.fromkeys(port.tensor for port in graph.inputs)
+    inputs = () if moved else dict.fromkeys(port.tensor for port in graph.inputs)
     if why := require_regions([candidate.places[name] for name in inputs], config.word):
         raise DoesNotFitError("E5160", why, hint="concatenate inputs before the model, and split them in it")
     return InitialSchedule(lowered, candidate)

@@ -174,7 +174,7 @@ class PartSchedules:
                 break
             try:
                 streams = may_stream(way.graph, self.config)
-                begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams)
+                begun = initial_schedule(way.graph, self.config, occupied=occupied, streams=streams, moved=True)
             except (DoesNotFitError, UnsupportedError) as refused:
                 error = refused
                 continue

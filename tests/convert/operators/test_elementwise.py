@@ -25,6 +25,13 @@ def test_sub(za: int, zb: int, model: Any, check: Any) -> None:
     assert kinds(graph) == [Table, Add]
 
 
+def test_a_sum_of_two_is_an_add_and_of_three_the_hosts(model: Any, check: Any) -> None:
+    a, b = model.input([1, 3, 4, 5], S, 3, name="a"), model.input([1, 3, 4, 5], T, 5, name="b")
+    assert kinds(check(model.output(model.requantize(model.node("Sum", a, b), S, -20)))) == [Add]
+    with pytest.raises(UnsupportedNodesError, match="a Sum of 3 values"):
+        model.output(model.requantize(model.node("Sum", a, b, a), S)).load()
+
+
 def test_sub_of_a_tensor_from_itself_is_nothing(model: Any, emulate: Any) -> None:
     a = model.input([1, 3, 4, 5], S, 3)
     graph = model.output(model.requantize(model.node("Sub", a, a), S, 7)).load()

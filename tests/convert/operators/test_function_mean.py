@@ -51,6 +51,31 @@ def test_uint8_and_rows(models: Any) -> None:
     assert differing(pooled(models(), [1, 100, 20])) < 0.05
 
 
+WINDOWS: dict[str, dict[str, Any]] = {
+    "every second": {"kernel_shape": [2, 2], "strides": [2, 2]},
+    "counted padding": {"kernel_shape": [3, 2], "pads": [1, 0, 2, 1], "count_include_pad": 1, "strides": [1, 2]},
+}
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_windows(case: str, models: Any) -> None:
+    model = models()
+    y = model.node("AveragePool", model.node("Elu", model.input([1, 60, 6, 8], S, -8)), **WINDOWS[case])
+    made = model.output(model.requantize(y, S / 4, -28))
+    assert differing(made) < 0.03
+    graph = made.load()
+    inputs = golden.host.prepare(graph, made.feeds(1))
+    outputs, wanted = emu.run(schedule(graph, preset("virtual")), inputs).outputs, golden.run(graph, inputs)
+    assert all(np.array_equal(values, wanted[name]) for name, values in outputs.items())
+
+
+def test_padding_that_is_not_counted_stays_on_the_host(models: Any) -> None:
+    model = models()
+    y = model.node("AveragePool", model.node("Elu", model.input([1, 4, 6, 8], S)), kernel_shape=[3, 3], pads=[1] * 4)
+    found = read(model.output(model.requantize(y, S / 4)).bytes(), runnable=False).placement
+    assert any("not quantized" in row.reason for row in found if row.op_type == "AveragePool")
+
+
 def test_the_program_makes_what_the_golden_model_makes(models: Any) -> None:
     model = pooled(models(), [1, 20, 6, 5])
     graph, config = model.load(), preset("mini")

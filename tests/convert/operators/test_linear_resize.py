@@ -20,6 +20,13 @@ CASES: dict[str, tuple[list[int], list[float], dict[str, Any]]] = {
     "asymmetric": ([1, 5, 4, 6], [1, 1, 2, 4], {"coordinate_transformation_mode": "asymmetric"}),
     "a single pixel": ([1, 5, 1, 1], [1, 1, 2, 2], {}),
     "of one dimension": ([1, 5, 7], [1, 1, 2], {}),
+    "by 8 and 5": ([1, 3, 3, 2], [1, 1, 8, 5], {}),
+    "by 6 and 7": ([1, 3, 2, 3], [1, 1, 6, 7], {}),
+    "a single pixel, much larger": ([1, 5, 1, 1], [1, 1, 17, 11], {}),
+    "a single row, to its corners": (
+        [1, 5, 1, 3], [1, 1, 17, 1], {"coordinate_transformation_mode": "align_corners"},
+    ),
+    "a single row that is twice as wide": ([1, 5, 1, 3], [1, 1, 9, 2], {}),
 }  # fmt: skip
 
 
@@ -32,7 +39,8 @@ def resized(model: Any, x: str, case: str) -> str:
 @pytest.mark.parametrize("case", CASES)
 def test_linear_resize(case: str, model: Any, check: Any) -> None:
     x = model.input(CASES[case][0], S, -17)
-    check(model.output(model.requantize(resized(model, x, case), S / 2, 5), len(CASES[case][0])))
+    scale = S / 2 if max(CASES[case][1]) < 6 else 0.6180339 * S  # without the ties that other weights would have
+    check(model.output(model.requantize(resized(model, x, case), scale, 5), len(CASES[case][0])))
 
 
 @pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT8])
@@ -44,6 +52,14 @@ def test_integers_are_cut_as_onnxruntime_cuts_them(case: str, kind: int, models:
     y = model.dq(resized(model, x, case), S, 117 if kind == TensorProto.UINT8 else -17)
     graph = model.output(y).check()
     assert {type(op).__name__ for op in graph.ops} >= {"Conv", "Copy"}
+
+
+def test_integers_eight_times_as_large_stay_on_the_host(models: Any) -> None:
+    model = models(unsigned=True)
+    x = model.q(_float_input(model, [1, 3, 3, 3]), S, 117)
+    y = model.node("Resize", x, "", model.const(np.float32([1, 1, 8, 8])), mode="linear")
+    with pytest.raises(UnsupportedNodesError, match="integers by factors"):
+        model.output(model.dq(y, S, 117)).load()
 
 
 def _float_input(model: Any, shape: list[int]) -> str:
@@ -61,7 +77,7 @@ REFUSED: dict[str, tuple[list[float], dict[str, Any], str]] = {
     "corners": ([1, 1, 2, 2], {"coordinate_transformation_mode": "align_corners"}, "weights of its own"),
     "one and a half": ([1, 1, 1.5, 2], {}, "linear by 1.5 on axis 2"),
     "smaller": ([1, 1, 0.5, 0.5], {}, "linear by 0.5 on axis 2"),
-    "much larger": ([1, 1, 8, 8], {}, r"factors \[8, 8\]"),
+    "much larger": ([1, 1, 9, 9], {}, r"factors \[9, 9\]"),
     "channels": ([1, 2, 2, 2], {}, "of batch or channels"),
 }
 

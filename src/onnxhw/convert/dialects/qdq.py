@@ -90,9 +90,16 @@ def into(
         low, high = ((bound - grid.zero_point) * float(grid.scale) for bound in (grid.lo, grid.hi))
         last = ({"op": "Clip", "name": name, "min": low, "max": high}, step)
     if isinstance(value, GraphInput):
+        back = tuple(range(len(value.shape)))
+        if output in context.channels_last and len(back) > 2:  # the host turns it, the value is seen as it was
+            perm, back = (0, back[-1], *back[1:-1]), (0, *back[2:], 1)
+            turn: Step = {"op": "Transpose", "name": name, "perm": list(perm)}
+            value = replace(value, shape=tuple(value.shape[axis] for axis in perm), steps=(*value.steps, turn))
         tensor = context.feed(value, output, last, float(grid.scale), grid.zero_point)
         context.ranges[tensor.name] = grid.lo, grid.hi
-        return QuantizedView(tensor, AxisMoves.of(tensor.shape, value.shape), unsigned=grid.unsigned)
+        moves = AxisMoves.of(tensor.shape, value.shape)
+        moves = moves if back == tuple(sorted(back)) else moves.transpose(back, name)
+        return QuantizedView(tensor, moves, unsigned=grid.unsigned)
     if isinstance(value, QuantizedView):
         if value.integer:
             raise BlockedError("quantizes integers")

@@ -24,13 +24,20 @@ from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints, QuantizedView, form
+from .made_channels import can_be_made, made_channels
 from .pixel_grids import pieces
 
-MOST_WAYS = 16
-"""Different channel or pixel choices of one movement."""
+FEW_WAYS, MOST_WAYS = 16, 64
+"""Different choices of one movement. More choices of channels than the first are made alone where that can be (a dense
+layer whose result becomes a plane), more choices of pixels by a window; more choices of channels than the second, the
+pieces of a Copy, are not performed."""
+MOST_TAPS = 255
+"""Rows or columns of a convolution's window."""
 DEEP = f"heads of up to {MOST_WAYS} channels fit; data at the model's inputs and outputs may move in any way"
-MOST_WEIGHTS = 1 << 16
-"""Weights of one Conv that chooses channels."""
+FEW_WEIGHTS = 1 << 16
+"""Weights of one Conv that chooses channels, up to which it is worth its while."""
+MOST_WEIGHTS = 1 << 20
+"""And up to which it is performed: 1,024 of 1,024."""
 REMEMBERED = 1 << 14
 """Most elements of a movement whose pieces are remembered."""
 Form = tuple[int, int, int, int]
@@ -45,10 +52,14 @@ class MovementBuilder:
     sources: tuple[Tensor, ...]
     fill: int
 
-    def channels(self, tensor: Tensor, wanted: Ints, output: str) -> Tensor:
-        """`tensor` with the channels `wanted`; -1 is a channel of the constant."""
+    def channels(self, tensor: Tensor, wanted: Ints, output: str, many: bool = False) -> Tensor:
+        """`tensor` with the channels `wanted`; -1 is a channel of the constant. `many` such choices are to be made."""
         if np.array_equal(wanted, np.arange(tensor.channels)):
             return tensor
+        if (many or len(wanted) * tensor.channels > FEW_WEIGHTS) and can_be_made(self.context, tensor):
+            made = made_channels(self.context, tensor, wanted, output, self.name)
+            if made is not None:
+                return made
         if len(wanted) * tensor.channels > MOST_WEIGHTS:
             raise BlockedError(f"choosing {len(wanted)} of {tensor.channels} channels would take too many weights")
         weight = np.zeros((len(wanted), tensor.channels, 1, 1), np.int8)
@@ -56,7 +67,7 @@ class MovementBuilder:
         bias = np.where(wanted < 0, self.fill - tensor.zero_point, 0).astype(np.int32)
         ones = np.ones(len(wanted), np.float32)
         chosen = Conv(self.name, (tensor.name,), output, (self.name,), weight, bias, ones)
-        return self._put(chosen, (1, len(wanted), tensor.height, tensor.width))
+        return self.put(chosen, (1, len(wanted), tensor.height, tensor.width))
 
     def pixels(self, tensors: Sequence[Tensor], source: Ints, pixel: Ints, output: str) -> Tensor:
         """Pixels of `tensors`, source and number of each given as ``[H, W]``; source -1 is the constant."""
@@ -73,13 +84,14 @@ class MovementBuilder:
         """The pieces of `tensors` put together."""
         names = tuple(tensor.name for tensor in tensors)
         copy = Copy(self.name, names, output, (self.name,), found, self.fill)
-        return self._put(copy, (1, tensors[0].channels, *size))
+        return self.put(copy, (1, tensors[0].channels, *size))
 
     def joined(self, tensors: Sequence[Tensor], output: str) -> Tensor:
         """The tensors' channels one after the other."""
         return tensors[0] if len(tensors) == 1 else joined(self.context, tensors, output, self.name, (self.name,))
 
-    def _put(self, op: Op, shape: Form) -> Tensor:
+    def put(self, op: Op, shape: Form) -> Tensor:
+        """Add an operation, and the tensor that it makes on the sources' grid."""
         return self.context.put(op, shape, self.sources[0].scale, self.sources[0].zero_point)
 
 
@@ -184,7 +196,8 @@ def _by_pixel(
     tensors: list[Tensor] = []
     for way in used:
         tensor, wanted = movement.sources[max(0, int(ways[way, 0]))], ways[way, 1:]
-        tensors.append(movement.channels(tensor, wanted, output if whole else f"{output}.channels{len(tensors)}"))
+        to = output if whole else f"{output}.channels{len(tensors)}"
+        tensors.append(movement.channels(tensor, wanted, to, many=len(used) > FEW_WAYS))
     number = np.full(len(ways), -1, np.int64)
     number[used] = np.arange(len(used))
     chosen = np.where(where < 0, -1, number[which])
@@ -197,8 +210,12 @@ def _by_channel(movement: MovementBuilder, channel: Ints, pixel: Ints, shape: Fo
     if not bool(np.all((channel == which_channel[:, None]) | (channel < 0))):
         return None
     ways, which = _distinct(pixel)
-    if len(ways) > MOST_WAYS:
-        raise BlockedError(f"its channels choose pixels in {len(ways)} ways, at most {MOST_WAYS} are performed", DEEP)
+    if len(ways) > FEW_WAYS:
+        made = _by_window(movement, channel, pixel, shape, output)
+        if made is None:
+            what = f"its channels choose pixels in {len(ways)} ways, at most {FEW_WAYS} are performed"
+            raise BlockedError(what, DEEP)
+        return made
     order = np.argsort(np.unique(which, return_index=True)[1])  # of first use
     rank = np.argsort(order)
     parts: list[Tensor] = []
@@ -209,6 +226,37 @@ def _by_channel(movement: MovementBuilder, channel: Ints, pixel: Ints, shape: Fo
     joined = movement.joined(parts, f"{output}.joined")
     wanted = np.where(which_channel < 0, 0, rank[which] * x.channels + which_channel)
     return movement.channels(joined, wanted, output)
+
+
+def _by_window(movement: MovementBuilder, channel: Ints, pixel: Ints, shape: Form, output: str) -> Tensor | None:
+    """A Conv of 0 and 1 that chooses a channel and a place of its window for each channel of the result; None if the
+    pixels of the result are not those of a window that moves on."""
+    x, which = movement.sources[0], channel[:, 0]
+    if (channel != which[:, None]).any() or (channel < 0).any():
+        return None
+    plane = shape[2] * shape[3]
+    for size in (shape[2:], (1, plane), (plane, 1)):
+        places = [axis.reshape(-1, *size) for axis in np.divmod(pixel, x.width)]
+        steps = [int(np.diff(axis[0], axis=n).max(initial=0)) or 1 for n, axis in enumerate(places)]
+        first = [axis[:, 0, 0] for axis in places]
+        grid = np.meshgrid(*(np.arange(count) * step for count, step in zip(size, steps, strict=True)), indexing="ij")
+        if any((axis != at[:, None, None] + along).any() for axis, at, along in zip(places, first, grid, strict=True)):
+            continue
+        begin = [int(at.min()) for at in first]
+        kernel = [int(at.max()) - start + 1 for at, start in zip(first, begin, strict=True)]
+        if max(kernel) > MOST_TAPS or len(which) * x.channels * prod(kernel) > MOST_WEIGHTS:
+            continue
+        weight = np.zeros((len(which), x.channels, *kernel), np.int8)
+        weight[np.arange(len(which)), which, first[0] - begin[0], first[1] - begin[1]] = 1
+        ends = [(n - 1) * step + taps + start - whole for n, step, taps, start, whole in
+                zip(size, steps, kernel, begin, x.shape[2:], strict=True)]  # fmt: skip
+        zeros, ones = np.zeros(len(which), np.int32), np.ones(len(which), np.float32)
+        pads, name = (-begin[0], -begin[1], ends[0], ends[1]), movement.name
+        to = output if size == shape[2:] else f"{output}.window"
+        conv = Conv(name, (x.name,), to, (name,), weight, zeros, ones, (steps[0], steps[1]), (1, 1), pads)
+        made = movement.put(conv, (1, len(which), *size))
+        return made if size == shape[2:] else movement.put(Reshape(output, (made.name,), output), shape)
+    return None
 
 
 def _distinct(rows: npt.NDArray[np.int64]) -> tuple[Ints, Ints]:

@@ -238,7 +238,7 @@ class Stairs:
             lo, step = result.lo, 1
         thinned = [_thinned(one, lo, step) for one in self.stairs]
         last = max(one.last for one in thinned)
-        found = lines(thinned, 0, max(last, 1), self.factors, MOST_ENTRIES)
+        found = lines(thinned, 0, max(last, 1), self.factors, MOST_ENTRIES, (self.slope / step).tolist())
         if found is None:
             return None
         count, entries = found

@@ -13,9 +13,13 @@ from ..context import Context, Handlers
 from ..values import AxisMoves, Const, QuantConst, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import materialise
 from .chain import chained, per_channel_formula
+from .layout import channels_first, turned_back
 from .operands import aligned_input, binary, broadcast, complement, expanded, on_grid, plain, real
 from .perchannel import per_channel, spread_per_channel
 from .unary import combined, constant_operand, function
+
+FORMULAS = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}
+"""Of two float32 constants."""
 
 
 def arithmetic(context: Context, node: Node) -> Value:
@@ -33,6 +37,22 @@ def arithmetic(context: Context, node: Node) -> Value:
     if node.op_type not in ("Add", "Sub", "Mul"):
         raise BlockedError(f"{node.op_type} of two activations", "use Add, Sub or Mul")
     x, y = plain(context, node, 0), plain(context, node, 1)
+    if not _alike(x, y) and len(x.shape) == len(y.shape) and (turned := channels_first([x, y])) is not None:
+        return turned_back(_of_tensors(context, node, *turned))
+    return _of_tensors(context, node, x, y)
+
+
+def total(context: Context, node: Node) -> Value:
+    """Sum, of one value or two: an Add. Those of more round once, and sums of int8 are Adds of two."""
+    if len(node.input) == 1:
+        return real(context.required(node, 0))
+    if len(node.input) > 2:
+        raise BlockedError(f"a Sum of {len(node.input)} values", "add two at a time, each sum quantized")
+    return arithmetic(context, Node("Add", node.input, node.output, node.label))
+
+
+def _of_tensors(context: Context, node: Node, x: QuantizedView, y: QuantizedView) -> Unquantized:
+    """Add, Sub, Mul of two activations."""
     name = node.label
     if not _alike(x, y):
         x = aligned_input(context, x, y) or x
@@ -143,12 +163,24 @@ def greatest(context: Context, tensors: list[Tensor], output: str, name: str, no
     return context.put(pool, first.shape, *grid)
 
 
+def _of_constants(node: Node, other: Const | QuantConst, constant: Const | QuantConst, swapped: bool) -> Const:
+    """The result where both operands are constants: sizes that a quantizer took for numbers, say."""
+    operands = [value.real() if isinstance(value, QuantConst) else value.array for value in (other, constant)]
+    if any(array.dtype != np.float32 for array in operands) or node.op_type not in FORMULAS:
+        what = "both operands are constants"
+        raise BlockedError(what, "fold constants first (onnxsim, or onnxruntime's offline optimisation)")
+    first, second = operands[::-1] if swapped else operands
+    try:
+        return Const(np.asarray(FORMULAS[node.op_type](first, second), np.float32))
+    except ValueError:
+        shapes = f"{list(first.shape)} and {list(second.shape)}"
+        raise BlockedError(f"constants of shapes {shapes} do not broadcast") from None
+
+
 def _with_constant(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Value:
     """A scalar is a function, a bias joins its Gemm, a constant per channel becomes a depthwise convolution."""
     if isinstance(other, (Const, QuantConst)):
-        raise BlockedError(
-            "both operands are constants", "fold constants first (onnxsim, or onnxruntime's offline optimisation)"
-        )
+        return _of_constants(node, other, constant, swapped)
     if isinstance(other, Unquantized) and node.op_type == "Add" and other.with_bias is not None:
         bias = _bias_per_channel(constant, other)
         return replace(other.with_bias(bias), moves=other.moves, nodes=(*other.nodes, node.label))
@@ -177,6 +209,7 @@ def _bias_per_channel(constant: Const | QuantConst, other: Unquantized) -> Const
 
 HANDLERS: Handlers = {
     **{("", op_type): arithmetic for op_type in ("Add", "Sub", "Mul", "Div", "Pow")},
+    ("", "Sum"): total,
     ("", "Max"): extreme,
     ("", "Min"): extreme,
 }

@@ -1,7 +1,9 @@
 """Operators that only move data: Flatten, Reshape, Squeeze, Unsqueeze, Transpose, Identity, Concat."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..values import (
+    Array,
     AxisMoves,
     Const,
     GraphInput,
@@ -26,6 +29,10 @@ from ..values import (
 )
 from .arrange import arrange, joined, materialise
 from .operands import on_grid, real
+
+Laid = TypeVar("Laid", bound=QuantizedView | Unquantized)
+LAYERED = 3
+"""The least rank of a tensor whose channels have a place of their own."""
 
 
 def identity(context: Context, node: Node) -> Value:
@@ -62,22 +69,41 @@ def reshape(context: Context, node: Node) -> Value:
 
 
 def _wanted(context: Context, node: Node, value: Value) -> Shape | None:
-    """The shape that a Reshape asks for by a constant that was computed, which onnx does not see; None if it says none.
-
-    An exporter's ``x.view(x.size(0), -1)`` is such a one.
-    """
-    target = context.operand(node, 1) if node.op_type == "Reshape" and len(node.input) > 1 else None
-    if not isinstance(target, Const) or value.shape is None or target.array.ndim != 1:
+    """The result's shape where onnx does not see it: the operand's came of computed sizes, or a Reshape's target did,
+    as an exporter's ``x.view(x.size(0), -1)``; None if nothing says it."""
+    old = value.shape
+    if old is None:
         return None
-    wanted = [int(size) for size in target.array]
-    if not node.attributes.get("allowzero", 0):
-        copied = [*value.shape, *[-1] * len(wanted)]
+    if node.op_type == "Flatten":
+        axis = int(node.attributes.get("axis", 1))
+        return (prod(old[:axis]), prod(old[axis:])) if -len(old) <= axis <= len(old) else None
+    target = context.operand(node, 1) if len(node.input) > 1 else None
+    given = target.array if isinstance(target, Const) else np.array(node.attributes.get("axes", ()), np.int64)
+    if given.ndim != 1 or (node.op_type != "Reshape" and target is not None and not isinstance(target, Const)):
+        return None
+    numbers = [int(number) for number in given]
+    if node.op_type == "Reshape":
+        return None if target is None else _target(numbers, old, bool(node.attributes.get("allowzero", 0)))
+    whole = len(old) + (len(numbers) if node.op_type == "Unsqueeze" else 0)
+    if any(not -whole <= axis < whole for axis in numbers):
+        return None
+    axes = {axis % whole for axis in numbers}
+    if node.op_type == "Squeeze":
+        return tuple(size for axis, size in enumerate(old) if not (axis in axes if axes else size == 1))
+    rest = iter(old)
+    return tuple(1 if axis in axes else next(rest) for axis in range(whole)) if len(axes) == len(numbers) else None
+
+
+def _target(wanted: list[int], old: Shape, zeros: bool) -> Shape | None:
+    """What a Reshape's target means for an operand of shape `old`; None if it does not fit. `zeros`: a 0 is a size."""
+    if not zeros:
+        copied = [*old, *[-1] * len(wanted)]
         wanted = [copied[axis] if size == 0 else size for axis, size in enumerate(wanted)]
     rest = prod(size for size in wanted if size != -1)
-    if min(wanted, default=0) < -1 or wanted.count(-1) > 1 or not rest or prod(value.shape) % rest:
+    if min(wanted, default=0) < -1 or wanted.count(-1) > 1 or not rest or prod(old) % rest:
         return None
-    whole = tuple(prod(value.shape) // rest if size == -1 else size for size in wanted)
-    return whole if prod(whole) == prod(value.shape) else None
+    whole = tuple(prod(old) // rest if size == -1 else size for size in wanted)
+    return whole if prod(whole) == prod(old) else None
 
 
 def transpose(context: Context, node: Node) -> Value:
@@ -103,6 +129,10 @@ def transpose(context: Context, node: Node) -> Value:
 def concat(context: Context, node: Node) -> Value:
     """Concat along any axis but the batch; inputs of another scale than the result's go through a table."""
     values = [context.required(node, index) for index in range(len(node.input))]
+    known = [value.real() if isinstance(value, QuantConst) else value.array for value in values
+             if isinstance(value, (Const, QuantConst))]  # fmt: skip
+    if len(known) == len(values):
+        return _of_constants(node, known)
     rank = len(values[0].shape or ())
     axis = int(node.attributes.get("axis", 1))
     if not -rank <= axis < rank or axis % rank == 0:
@@ -110,6 +140,29 @@ def concat(context: Context, node: Node) -> Value:
     if any(len(value.shape or ()) != rank for value in values):
         raise BlockedError("concatenates tensors of different ranks")
     axis %= rank
+    laid = [value for value in values if isinstance(value, (QuantizedView, Unquantized))]
+    if len(laid) == len(values) and (turned := channels_first(laid)) is not None:
+        return turned_back(_concatenated(context, node, turned, (0, *range(2, rank), 1)[axis]))
+    return _concatenated(context, node, values, axis)
+
+
+def channels_first(values: Sequence[Laid]) -> list[Laid] | None:
+    """The values with their last axis behind the batch, if the channels of their tensors are that axis (channels last),
+    so that they lie as they are; None if one does not, or none has moved."""
+    if min(len(value.shape) for value in values) < LAYERED:
+        return None
+    turned = [value.moves.transpose((0, len(value.shape) - 1, *range(1, len(value.shape) - 1))) for value in values]
+    if any(moves.index is not None for moves in turned) or all(value.moves.index is None for value in values):
+        return None
+    return [replace(value, moves=moves) for value, moves in zip(values, turned, strict=True)]
+
+
+def turned_back(value: Laid) -> Laid:
+    """The value with the axis behind the batch as its last one."""
+    return replace(value, moves=value.moves.transpose((0, *range(2, len(value.shape)), 1)))
+
+
+def _concatenated(context: Context, node: Node, values: Sequence[Value], axis: int) -> QuantizedView | Unquantized:
     name = node.label
     held = [value for value in values if isinstance(value, QuantizedView)]
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
@@ -125,6 +178,14 @@ def concat(context: Context, node: Node) -> Value:
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")
     return Unquantized(whole.finish, AxisMoves.of(form(whole.shape), whole.shape), (name,))
+
+
+def _of_constants(node: Node, known: list[Array]) -> Const:
+    """Of constants, quantized ones among them: sizes that a quantizer took for numbers, say."""
+    try:
+        return Const(np.concatenate(known, int(node.attributes.get("axis", 1))))
+    except ValueError:
+        raise BlockedError("its constants do not fit each other") from None
 
 
 @dataclass(frozen=True)

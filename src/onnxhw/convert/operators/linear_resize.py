@@ -9,7 +9,7 @@ Along each axis; what lies before the first element is the first one, what lies 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from ...ir.graph import Add, Copy, Piece, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import AxisMoves, Ints, QuantizedView, QuantizerTarget, Unquantized, Value
-from .affine_sum import Affine
+from .affine_sum import MOST_PARTS, Affine
 from .arrange import MovementBuilder, materialise
 from .window import Window
 
-MOST_FACTOR = 4
-"""Along an axis: 16 phases, and weights of at most 7 * 7."""
+MOST_FACTOR = 8
+"""Along an axis: 64 phases, as many pieces as a Copy has; weights of at most 15 * 15, which takes two int8."""
 HALF_PIXEL = ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
 """Coordinates that are the same where the result is a multiple of the size and has more than one element."""
 
@@ -168,5 +168,8 @@ def linear_resize(
     shape = made.shape if len(factors) == 2 else (1, made.shape[1], made.shape[3])
     moves = AxisMoves.of(made.shape, shape)
     if value.integer:
+        largest = prod(max(max(phase.weights) for phase in axis) for axis in (rows, cols))
+        if 2 * largest > 127 * MOST_PARTS:
+            raise BlockedError(f"integers by factors {list(factors)} in mode linear", "quantize its result (QDQ form)")
         return QuantizedView(made.integers(output, value.unsigned), moves, (), value.unsigned)
     return Unquantized(made.finish, moves, (name,))

@@ -5,7 +5,7 @@ element of the result comes from, and `arrange` makes operations of that. A move
 applies to dequantized values, to integers, and to the result of an operation that waits for its QuantizeLinear.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -25,6 +25,8 @@ SHARED = 1 << 14
 """Most elements of a movement that is remembered for nodes that move alike."""
 LARGEST = 1 << 22
 """Most elements of a movement's result."""
+NO_LARGER = ("DepthToSpace", "ReverseSequence", "Slice", "SpaceToDepth", "Split")
+"""Whose results have no more elements than the operand."""
 
 
 def move(context: Context, node: Node) -> Value | tuple[Value, ...]:
@@ -83,18 +85,19 @@ def _indices(context: Context, node: Node) -> list[Ints]:
     """Each output's elements as numbers of the first input's elements."""
     value = context.required(node, 0)
     shape = value.shape or ()
-    if any(name not in context.shapes for name in node.output if name):
+    known = [context.shapes.get(name, shape if node.op_type in NO_LARGER else None) for name in node.output if name]
+    if any(size is None for size in known):
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
-    if any(prod(context.shapes[name]) > LARGEST for name in node.output if name):
+    if any(prod(size or ()) > LARGEST for size in known):
         raise BlockedError(f"its result has more than {LARGEST} elements")
     constants = [context.constant(node, index) for index in range(1, len(node.input))]
     if max([prod(shape), *(constant.size for constant in constants if constant is not None)]) > SHARED:
         return _evaluated(context, node, shape, constants)
     key = _key(context, node, shape, constants)
-    known: list[Ints] | None = context.tables.get(key)
-    if known is None:
-        known = context.tables[key] = _evaluated(context, node, shape, constants)
-    return known
+    indices: list[Ints] | None = context.tables.get(key)
+    if indices is None:
+        indices = context.tables[key] = _evaluated(context, node, shape, constants)
+    return indices
 
 
 def _key(context: Context, node: Node, shape: Shape, constants: list[Array | None]) -> tuple[Hashable, ...]:
@@ -129,13 +132,12 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
     flat = index.ravel()
     if inner is not None:
         flat = np.where(flat < 0, -1, inner.ravel()[flat])
-    shape = form(index.shape)
     filled = bool((flat < 0).any())
     if isinstance(value, QuantizedView):
         fill = _fill(value, constant) if filled else 0
-        tensor = arrange(context, [value.tensor], flat, shape, output, name, fill)
-        return QuantizedView(tensor, AxisMoves.of(tensor.shape, index.shape), value.functions, value.unsigned)
-    before = value
+        tensor, moves = _placed(context, value.tensor, flat.reshape(index.shape), output, name, fill)
+        return QuantizedView(tensor, moves, value.functions, value.unsigned)
+    before, shape = value, form(index.shape)
 
     def finish(result: QuantizerTarget) -> Tensor:
         whole = before.finish(replace(result, name=f"{result.name}.whole"))
@@ -143,6 +145,45 @@ def moved(context: Context, value: Value, index: Ints, output: str, name: str, c
         return arrange(context, [whole], flat, shape, result.name, name, fill)
 
     return Unquantized(finish, AxisMoves.of(shape, index.shape), (*value.nodes, name), value.clamps)
+
+
+def _placed(
+    context: Context, source: Tensor, index: Ints, output: str, name: str, fill: int
+) -> tuple[Tensor, AxisMoves]:
+    """The tensor of a movement, and how its elements lie in the result: as its shape says, or else with the channels
+    before all pixels, where the result has them at another axis (channels last, or more axes than four)."""
+    try:
+        tensor = arrange(context, [source], index.ravel(), form(index.shape), output, name, fill)
+        return tensor, AxisMoves.of(tensor.shape, index.shape)
+    except BlockedError:
+        axis = channel_axis(index, source.height * source.width)
+        if axis is None or index.shape[0] != 1:
+            raise
+    rest = [other for other in range(1, index.ndim) if other != axis]
+    turned = index.transpose(0, axis, *rest)
+    _, channels, *pixels = turned.shape
+    tensor = arrange(context, [source], turned.ravel(), (1, channels, *_plane(pixels)), output, name, fill)
+    back = (0, *(1 if other == axis else 2 + rest.index(other) for other in range(1, index.ndim)))
+    return tensor, AxisMoves.of(tensor.shape, turned.shape).transpose(back, name)
+
+
+def _plane(sizes: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns for pixels of any number of axes, as square as may be."""
+    splits = [(prod(sizes[:split]), prod(sizes[split:])) for split in range(len(sizes) - 1, 0, -1)]
+    return min(splits, key=max, default=(1, prod(sizes)))
+
+
+def channel_axis(index: Ints, plane: int) -> int | None:
+    """The axis along which alone the channel changes, of elements of a tensor with planes of this size; None if there
+    is no such, or more than one. -1 in the index is a constant."""
+    channel = np.where(index < 0, -1, index // plane)
+    found = []
+    for axis in range(1, index.ndim):
+        others = tuple(other for other in range(index.ndim) if other != axis)
+        most = channel.max(axis=others, keepdims=True)
+        if bool(np.all((channel == most) | (channel < 0))):
+            found.append(axis)
+    return found[0] if len(found) == 1 else None
 
 
 def _fill(value: QuantizedView, constant: float) -> int:

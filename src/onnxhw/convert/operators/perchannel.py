@@ -6,7 +6,7 @@ Weight, bias and multiplier of each channel are sought until all 256 inputs give
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -38,6 +38,9 @@ WEIGHTS = np.arange(127, 0, -1, dtype=np.int64)
 """Weights that are tried, largest first: each has a grid of biases of its own."""
 LEAST, MOST = 2.0**-23, 2.0**7
 """Multipliers that every requantizer has."""
+MOST_AWAY = 1 / 32
+"""Steps of the result by which a line may be away from its formula where nothing is equal to it: then about one result
+in sixteen differs by a step, at the worst."""
 
 
 @dataclass(frozen=True)
@@ -69,15 +72,20 @@ def channelwise(
     wanted = np.clip(fixed.quantize(values, result.scale, result.zero_point), result.lo, result.hi)
     slope = np.float64(x.scale) / np.float64(result.scale) * line.slope.astype(np.float64)
     offset = line.offset.astype(np.float64) / np.float64(result.scale)
-    found = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
-    if None in found:
-        if otherwise is not None:
-            return otherwise(result)
-        raise BlockedError(
-            f"no integer constants give the float results of channel {found.index(None)}",
-            "quantize the constant (QDQ format)",
-        )
-    weights, biases, multipliers = (np.array(column) for column in zip(*filter(None, found), strict=True))
+    entries = [constants(wanted[c], float(slope[c]), float(offset[c]), x.zero_point, result) for c in range(channels)]
+    if not all(entry is not None and entry.equal for entry in entries):
+        try:
+            if otherwise is not None:
+                return otherwise(result)
+        except BlockedError:
+            pass
+        away = max(np.inf if entry is None else entry.away for entry in entries)
+        if away > MOST_AWAY:
+            what = "no integer constants give the float results of every channel"
+            raise BlockedError(what, "quantize the constant (QDQ format)")
+        context.note_rounded(name, away)
+    found = [(entry.weight, entry.bias, entry.multiplier) for entry in entries if entry is not None]
+    weights, biases, multipliers = (np.array(column) for column in zip(*found, strict=True))
     made = Conv(
         name,
         (x.name,),
@@ -93,12 +101,25 @@ def channelwise(
     return context.put(made, x.shape, result.scale, result.zero_point)
 
 
+@dataclass(frozen=True)
+class IntegerLine:
+    """A channel's constants: whether all 256 inputs give the integers of the formula, and by how many steps of the
+    result the line before rounding is away from the formula's."""
+
+    weight: int
+    bias: int
+    multiplier: float
+    equal: bool = True
+    away: float = 0.0
+
+
 def constants(
     wanted: Ints, slope: float, offset: float, zero_point: int, result: QuantizerTarget
-) -> tuple[int, int, float] | None:
-    """Weight, bias and multiplier of a channel that give `wanted` for all 256 integers; None if none are found."""
+) -> IntegerLine | None:
+    """The constants of a channel that give `wanted` for all 256 integers, else those that do for most; None if there
+    are none near the line."""
     if (wanted == wanted[0]).all():
-        return 0, int(wanted[0]) - result.zero_point, 1.0
+        return IntegerLine(0, int(wanted[0]) - result.zero_point, 1.0)
     centred = INTEGERS - zero_point
     multipliers = (abs(slope) / WEIGHTS).astype(np.float32)
     fits = (multipliers >= LEAST) & (multipliers <= MOST)
@@ -106,13 +127,14 @@ def constants(
     biases = np.rint(offset / multipliers.astype(np.float64))
     fits = np.abs(biases) < 1 << 30
     weights, multipliers, biases = weights[fits], multipliers[fits], biases[fits].astype(np.int64)
+    if not len(weights):
+        return None
     sums = weights[:, None] * centred + biases[:, None]
     found = fixed.requantize(sums, multipliers[:, None], result.zero_point, result.lo, result.hi)
-    right = np.flatnonzero((found == wanted).all(axis=1))
-    if not len(right):
-        return None
-    at = int(right[0])
-    return int(weights[at]), int(biases[at]), float(multipliers[at])
+    wrong = (found != wanted).sum(axis=1)
+    at = int(wrong.argmin())  # of equals the first, with the largest weight
+    away = float(np.abs(sums[at] * np.float64(multipliers[at]) - (slope * centred + offset)).max())
+    return IntegerLine(int(weights[at]), int(biases[at]), float(multipliers[at]), not wrong[at], away)
 
 
 def per_channel(context: Context, node: Node, other: Value, constant: Const | QuantConst, swapped: bool) -> Unquantized:
@@ -122,8 +144,7 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
         picked = spread_per_channel(real, other)
         return chained(other, (per_channel_formula(node.op_type, picked, swapped, node.label),), node.label)
     x = plain(context, node, 1 if swapped else 0)
-    tensor = materialise(context, x)
-    values = per_channel_values(real, x, tensor)
+    x, values = laid_per_channel(context, real, x)
     if values is None:
         raise BlockedError(
             f"{node.op_type} with a constant of shape {list(real.shape)}", "use a scalar or one value per channel"
@@ -140,22 +161,22 @@ def per_channel(context: Context, node: Node, other: Value, constant: Const | Qu
         raise BlockedError(f"{node.op_type} with a constant per channel", "use a scalar")
     otherwise = None
     if isinstance(constant, QuantConst) and constant.axis is None and node.op_type in ("Add", "Mul"):
-        q = per_channel_values(constant.q.astype(np.int64), x, tensor)
+        q = per_channel_values(constant.q.astype(np.int64), x)
         assert q is not None
-        otherwise = partial(with_constant, context, node.op_type, node.label, tensor, constant, q)
+        otherwise = partial(with_constant, context, node.op_type, node.label, x.tensor, constant, q)
     formulas = (per_channel_formula(node.op_type, values, swapped, node.label),)
-    return _channelwise(context, node, x, tensor, line, formulas, otherwise)
+    return _channelwise(context, node, x, line, formulas, otherwise)
 
 
 def _channelwise(
     context: Context,
     node: Node,
     x: QuantizedView,
-    tensor: Tensor,
     line: ChannelLine,
     formulas: tuple[Formula, ...],
     otherwise: Callable[[QuantizerTarget], Tensor] | None = None,
 ) -> Unquantized:
+    tensor = x.tensor
     chain = identity(context, node.label, tensor).then(formulas)
 
     def finish(result: QuantizerTarget) -> Tensor:
@@ -163,8 +184,7 @@ def _channelwise(
             return chain.finish(result)
         return channelwise(context, node.label, tensor, line, result, otherwise or chain.finish)
 
-    moves = AxisMoves.of(tensor.shape, x.shape)
-    return Unquantized(finish, moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
+    return Unquantized(finish, x.moves, (node.label,), channels=tensor.channels, chain=chain, chained=True)
 
 
 def spread_per_channel(values: Array, other: Unquantized) -> Array:
@@ -186,13 +206,29 @@ def spread_per_channel(values: Array, other: Unquantized) -> Array:
     return picked
 
 
-def per_channel_values(values: Array, x: QuantizedView, tensor: Tensor) -> Array | None:
-    """One value per channel of the tensor, or None if the constant differs between pixels or does not fit."""
+def laid_per_channel(context: Context, values: Array, x: QuantizedView) -> tuple[QuantizedView, Array | None]:
+    """The operand, and a constant as one value per channel of its tensor: as it lies (channels last, say, or the result
+    of a MatMul), or else as its shape says. None if the constant differs between pixels or does not fit."""
+    found = per_channel_values(values, x)
+    if found is not None:
+        return x, found
+    tensor = materialise(context, x)
+    x = replace(x, tensor=tensor, moves=AxisMoves.of(tensor.shape, x.shape))
+    return x, per_channel_values(values, x)
+
+
+def per_channel_values(values: Array, x: QuantizedView) -> Array | None:
+    """One value per channel of the operand's tensor, or None if the constant differs between pixels or does not fit."""
     try:
-        spread = np.broadcast_to(values, x.shape).reshape(tensor.channels, -1)
+        spread = np.broadcast_to(values, x.shape).ravel()
     except ValueError:
         return None
-    return spread[:, 0] if bool((spread == spread[:, :1]).all()) else None
+    if x.moves.index is not None:
+        laid = np.empty_like(spread)
+        laid[x.moves.index.ravel()] = spread
+        spread = laid
+    rows = spread.reshape(x.tensor.channels, -1)
+    return rows[:, 0] if bool((rows == rows[:, :1]).all()) else None
 
 
 def with_constant(
@@ -234,7 +270,8 @@ def batch_normalization(context: Context, node: Node) -> Value:
     tensor = materialise(context, x)
     factor, term = _factor_and_term(context, node, tensor.channels)
     line = ChannelLine(lambda v: v * factor[:, None] + term[:, None], factor, term)
-    return _channelwise(context, node, x, tensor, line, _normalization(factor, term, node.label))
+    x = replace(x, tensor=tensor, moves=AxisMoves.of(tensor.shape, x.shape))
+    return _channelwise(context, node, x, line, _normalization(factor, term, node.label))
 
 
 def _normalization(factor: Floats, term: Floats, name: str) -> tuple[Formula, ...]:

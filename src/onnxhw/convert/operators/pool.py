@@ -55,7 +55,8 @@ def average_pool(context: Context, node: Node) -> Value:
     found = node.attributes
     value = context.required(node, 0)
     if isinstance(value, QuantizedView) and len(value.functions) > 1:
-        mean = mean_of_function(context, value, _window(node, value.shape), node.label)
+        counted = bool(found.get("count_include_pad", 0)) and not found.get("ceil_mode", 0)
+        mean = mean_of_function(context, value, _window(node, value.shape), node.label, counted)
         if mean is not None:
             return mean
     x = plain(context, node, 0)

@@ -16,10 +16,9 @@ from ...onnxmodel.nodes import Node
 from ..blockers import BlockedError
 from ..context import Context, Handlers
 from ..dialects.qdq import enter_table
-from ..values import AxisMoves, Const, Floats, QuantConst, QuantizerTarget, Step, Unquantized, Value
-from .arrange import materialise
+from ..values import Const, Floats, QuantConst, QuantizerTarget, Step, Unquantized, Value
 from .operands import plain
-from .perchannel import INTEGERS, ChannelLine, channelwise, per_channel_values
+from .perchannel import INTEGERS, ChannelLine, channelwise, laid_per_channel
 from .unary import function
 
 
@@ -34,15 +33,13 @@ def prelu(context: Context, node: Node) -> Value:
     if real.min() == real.max():
         step: Step = {"op": "LeakyRelu", "name": node.label, "alpha": float(real.ravel()[0])}
         return function(context, context.required(node, 0), step)
-    x = plain(context, node, 0)
-    tensor = materialise(context, x)
-    slopes = per_channel_values(real, x, tensor)
+    x, slopes = laid_per_channel(context, real, plain(context, node, 0))
     if slopes is None:
         raise BlockedError(
             f"slopes of shape {list(real.shape)} differ between pixels", "use one slope for each channel, or for all"
         )
-    finish = partial(halves, context, node.label, tensor, np.asarray(slopes, np.float32))
-    return Unquantized(finish, AxisMoves.of(tensor.shape, x.shape), (node.label,))
+    finish = partial(halves, context, node.label, x.tensor, np.asarray(slopes, np.float32))
+    return Unquantized(finish, x.moves, (node.label,))
 
 
 def halves(context: Context, name: str, x: Tensor, slopes: Floats, result: QuantizerTarget) -> Tensor:

@@ -22,6 +22,7 @@ from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Val
 from .arrange import arrange, materialise
 from .elementwise import greatest
 from .function_mean import mean_of_function
+from .layout import channels_first
 from .operands import complement, on_grid, plain, ratios, real
 from .pool import average, maximum
 from .window import Window
@@ -69,7 +70,7 @@ def reduce(context: Context, node: Node) -> Value:
             count = int(np.prod([shape[axis] for axis in axes])) if node.op_type == "ReduceMean" else 1
             finish = partial(total, context, name, tensor, window, channels, count)
             found = Unquantized(finish, AxisMoves.of(form(kept), kept), (name,))
-    moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(turn, name)
+    moves = found.moves if turn == tuple(sorted(turn)) else found.moves.reshape(kept, name).transpose(_back(turn), name)
     moves = moves.reshape(wanted, name)
     if isinstance(found, QuantizedView):
         return QuantizedView(found.tensor, moves, found.functions, found.unsigned)
@@ -77,13 +78,18 @@ def reduce(context: Context, node: Node) -> Value:
 
 
 def _turn(value: Value) -> tuple[int, ...]:
-    """The order of the axes in which the value is reduced; turning twice gives the first order again."""
+    """The order of the axes in which the value is reduced: channels that are its last axis come before the pixels."""
     order = tuple(range(len(value.shape or ())))
-    if len(order) == 3 and isinstance(value, (QuantizedView, Unquantized)) and value.moves.index is not None:
-        turned = (0, 2, 1)
-        if value.moves.transpose(turned).index is None:
-            return turned
+    if isinstance(value, (QuantizedView, Unquantized)) and value.moves.index is not None:
+        turned = channels_first([value])
+        if turned is not None:
+            return 0, order[-1], *order[1:-1]
     return order
+
+
+def _back(turn: tuple[int, ...]) -> tuple[int, ...]:
+    """The order that undoes `turn`."""
+    return tuple(turn.index(axis) for axis in range(len(turn)))
 
 
 def _turned(value: Turned, turn: tuple[int, ...]) -> Turned:

@@ -37,7 +37,7 @@ def resize(context: Context, node: Node) -> Value:
     lined = all(values is None or values.ndim == 1 for values in (scales, sizes))
     if not lined or len(given) != len(axes) or any(not -len(shape) <= axis < len(shape) for axis in axes):
         raise BlockedError("its scales or sizes do not fit its axes")
-    scaled = dict[int, tuple[int, np.float32]]()
+    scaled, inferred = dict[int, tuple[int, np.float32]](), context.shapes.get(node.output[0])
     for number, axis in enumerate(axes):
         size = shape[axis]
         if listed:
@@ -46,26 +46,32 @@ def resize(context: Context, node: Node) -> Value:
         else:
             wanted = int(given[number])
             scale = np.float32(wanted / size)
-        if wanted != context.shapes.get(node.output[0], shape)[axis] or not np.isfinite(scale):
+        if wanted < 1 or not np.isfinite(scale) or (inferred is not None and wanted != inferred[axis]):
             raise BlockedError(f"its result has {wanted} elements on axis {axis}, onnx infers another number")
         scaled[axis % len(shape)] = wanted, scale
     if mode != "nearest":
         return _linear(context, node, value, scaled, recent)
-    made = context.shapes.get(node.output[0], (LARGEST + 1,))
+    made = [scaled[axis][0] if axis in scaled else size for axis, size in enumerate(shape)]
     if max(prod(made[2:]), *made) > LARGEST:
-        raise BlockedError(f"its result is not known to have at most {LARGEST} elements in a plane")
+        raise BlockedError(f"its result has more than {LARGEST} elements in a plane")
     maps = [np.arange(size) for size in shape]
     for axis, (wanted, scale) in scaled.items():
         maps[axis] = _nearest(shape[axis], wanted, scale, found, recent)
-    if (planes := _planes(context, node, value, maps)) is not None:
+    return _taken(context, node, value, maps, node.output[0])
+
+
+def _taken(context: Context, node: Node, value: Value, maps: list[Ints], output: str) -> Value:
+    """The elements that `maps` choose along each axis."""
+    if (planes := _planes(context, node, value, maps, output)) is not None:
         return planes
-    if prod(made) > LARGEST:
+    shape = value.shape or ()
+    if prod(len(chosen) for chosen in maps) > LARGEST:
         raise BlockedError(f"its result has more than {LARGEST} elements")
-    index = np.arange(int(np.prod(shape))).reshape(shape)[np.ix_(*maps)]
-    return moved(context, value, index, node.output[0], node.label)
+    index = np.arange(prod(shape)).reshape(shape)[np.ix_(*maps)]
+    return moved(context, value, index, output, node.label)
 
 
-def _planes(context: Context, node: Node, value: Value, maps: list[Ints]) -> QuantizedView | None:
+def _planes(context: Context, node: Node, value: Value, maps: list[Ints], output: str) -> QuantizedView | None:
     """The rows and columns of a tensor in every channel alike, without a look at its elements; None where the channels
     move too, or elements of the tensor have moved already."""
     shape = value.shape or ()
@@ -78,7 +84,7 @@ def _planes(context: Context, node: Node, value: Value, maps: list[Ints]) -> Qua
     pixel = np.arange(prod(shape[2:])).reshape(shape[2:])[np.ix_(*maps[2:])]
     pixel = pixel.reshape(-1, pixel.shape[-1])
     builder = MovementBuilder(context, node.label, (tensor,), 0)
-    made = builder.pixels([tensor], np.zeros_like(pixel), pixel, node.output[0])
+    made = builder.pixels([tensor], np.zeros_like(pixel), pixel, output)
     moves = AxisMoves.of(made.shape, (*shape[:2], *map(len, maps[2:])))
     return QuantizedView(made, moves, value.functions, value.unsigned)
 
@@ -86,8 +92,20 @@ def _planes(context: Context, node: Node, value: Value, maps: list[Ints]) -> Qua
 def _linear(
     context: Context, node: Node, value: Value, scaled: dict[int, tuple[int, np.float32]], recent: bool
 ) -> Value:
-    """Mode linear to multiples of the size, of all axes but the first two."""
+    """Mode linear to multiples of the size, of all axes but the first two; a single row or column is repeated."""
     found, shape = node.attributes, value.shape or ()
+    maps = [np.arange(size) for size in shape]
+    for axis, (wanted, _) in scaled.items():
+        if shape[axis] == 1 and wanted > 1 and axis > 1:
+            maps[axis] = np.zeros(wanted, np.int64)
+    repeated = tuple(len(chosen) for chosen in maps)
+    if repeated != shape and prod(repeated) <= LARGEST:
+        name = node.output[0] if all(repeated[axis] == scaled[axis][0] for axis in scaled) else f"{node.output[0]}.rows"
+        value = _taken(context, node, value, maps, name)
+        if name == node.output[0]:
+            return value
+        scaled = {axis: (wanted, scale) for axis, (wanted, scale) in scaled.items() if repeated[axis] == shape[axis]}
+        shape = repeated
     factors = [1] * len(shape)
     for axis, (wanted, scale) in scaled.items():
         factors[axis] = wanted // shape[axis]

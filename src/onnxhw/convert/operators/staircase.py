@@ -9,7 +9,7 @@ few levels, whose results add up to f: a multi-threshold. A factor that multipli
 Both sides never fall, so they are equal on ``low .. high`` if they are where f rises, just before, and at the ends.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -183,31 +183,39 @@ def _slopes(ends: Ends) -> Reals | None:
 
 
 def lines(
-    stairs: list[Staircase], lo: int, hi: int, most: list[int], groups: int
+    stairs: list[Staircase], lo: int, hi: int, most: list[int], groups: int, slopes: Sequence[float] = ()
 ) -> tuple[int, list[list[RequantizedSum]]] | None:
     """How many levels each entry has, and per channel the entries that add up to ``f - lo``; None if they would be more
-    than `groups`.
+    than `groups`. `slopes`: of each channel, tried first.
 
     Entry g is ``clip(f - lo - g * count, 0, count)``, on integers from 0 to `count` with the zero point 0.
     """
-    levels = hi - lo
+    levels, order = hi - lo, list(range(len(stairs)))
     for number in range(1, min(groups, levels) + 1):
         count = -(-levels // number)
         if number > 1 and count == -(-levels // (number - 1)):
             continue
-        found = _parts(stairs, lo, count, number, most)
-        if found is not None:
-            return count, found
+        found: dict[int, list[RequantizedSum]] = {}
+        for channel in order:
+            slope = slopes[channel] if slopes else np.inf
+            entries = _parts(stairs[channel], lo, count, number, most[channel], slope)
+            if entries is None:
+                order.remove(channel)
+                order.insert(0, channel)  # what has failed will most likely do so again
+                break
+            found[channel] = entries
+        else:
+            return count, [found[channel] for channel in range(len(stairs))]
     return None
 
 
 def _parts(
-    stairs: list[Staircase], lo: int, count: int, number: int, most: list[int]
-) -> list[list[RequantizedSum]] | None:
-    found: list[list[RequantizedSum]] = []
-    for one, factor in zip(stairs, most, strict=True):
-        entries = [line(one.part(lo + g * count, count), 0, 0, count, factor) for g in range(number)]
-        if any(entry is None for entry in entries):
+    stairs: Staircase, lo: int, count: int, number: int, most: int, slope: float
+) -> list[RequantizedSum] | None:
+    found = []
+    for g in range(number):
+        entry = line(stairs.part(lo + g * count, count), 0, 0, count, most, slope)
+        if entry is None:
             return None
-        found.append([entry for entry in entries if entry is not None])
+        found.append(entry)
     return found
