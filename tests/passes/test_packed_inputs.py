@@ -17,6 +17,7 @@ from onnxhw.ir.ops.conv import Conv, PackedConv
 from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
 from onnxhw.passes.packed_inputs import packed_inputs, unpacked
+from onnxhw.presets import preset
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.parts import Program
 from onnxhw.program.storage import PackedInput
@@ -50,6 +51,18 @@ def first_layers(new_net: Any, data: st.DataObject) -> Graph:
     graph: Graph = net.graph(*made)
     verify(graph)
     return graph
+
+
+def test_ways_to_pack_are_the_same_below_any_number_of_rows(new_net: Any) -> None:
+    """What is found for one box is taken for all of its kind, by the way's number. The words of one way end with the
+    last that can be read, or behind it, as the rows above have it."""
+    net, config = new_net(1), preset("ulx3s-85f+sdram")
+    x = net.input(3, 161, 63)
+    graph = net.graph(net.conv(x, 16, (3, 3), (2, 2), (1, 1), PAD))
+    found = [packed_inputs(graph, config, {x: above}) for above in range(17)]
+    ways = [[kept for way in each for kept, _ in way.storage.values()] for each in found]
+    assert len({tuple((kept.row, kept.column) for kept in each) for each in ways}) == 1
+    assert all(kept.words <= config.unaligned_words for each in ways for kept in each)
 
 
 @relaxed

@@ -129,12 +129,20 @@ def _plans(
     fewer = [plan for plan in plans if len(plan.tiles) < plain]
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
-    near = [plan for plan in fewer if plan.packed.words <= config.unaligned_words]
+    near = [plan for plan in fewer if _most_words(plan, config, above) <= config.unaligned_words]
     if not near:
-        least = min(plan.packed.words for plan in fewer)
+        least = min(_most_words(plan, config, above) for plan in fewer)
         return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
     # Columns that follow each other are no words of those of a larger tensor.
     return sorted(near, key=lambda plan: (len(plan.tiles), above is not None and plan.transposed, plan.length)), ""
+
+
+def _most_words(plan: PackingPlan, config: HwConfig, above: int | None) -> int:
+    """Words that the plan takes; where there are rows above the most that it takes below any number of them, so that
+    all boxes of a kind can be packed in the same ways."""
+    if above is None or plan.transposed:
+        return plan.packed.words
+    return -(-(plan.length + config.word - config.unaligned) // config.word)
 
 
 def _plan(
