@@ -10,6 +10,7 @@ from small_networks import SMALL, chain, inputs, inverted
 from onnxhw import emu, golden
 from onnxhw.ir.boxes import Box
 from onnxhw.ir.graph import Conv
+from onnxhw.passes.packed_inputs import packed_inputs
 from onnxhw.presets import preset
 from onnxhw.sched import map_operations, schedule
 from onnxhw.segments.cutting import cut
@@ -81,6 +82,15 @@ def test_only_narrow_operands_of_first_convolutions_are_packed() -> None:
     assert packed_words(replace(x, shape=(1, 5, 3, 3)), graph.ops[0], config) is None
     assert packed_words(x, replace(graph.ops[0], groups=2), config) is None
     assert packed_words(x, graph.ops[0], replace(config, unaligned=0)) is None
+    # An image is, where words are short, too; the convolution's weights are in tiles of its window's elements in a row.
+    small = preset("ulx3s-25f-dense+sdram")
+    net = Net(3, 40)
+    image = net.graph("image", net.conv("x", 8, 7, 2))
+    (op,), x = image.ops, image.tensors["x"]
+    assert small.word == 8
+    assert packed_words(x, op, small) == -(-3 * 46 * 46 // 8)
+    tiles = map_operations(packed_inputs(image, small)[0].graph, small).weight_words // small.tile_words
+    assert tiles <= weight_words(op, x, small) // small.tile_words < 49
 
 
 def test_weights_are_told_by_their_channels() -> None:

@@ -18,7 +18,7 @@ from .gathering import gathered_words
 from .groups import Boxes, Candidate, Groups
 from .move_order import COLUMN, RUN
 from .part_work import NO_WORK, Work, work_of
-from .plan import Occupancy, OperationPart, Region, Segment, act_words, ports_of, region_words
+from .plan import Occupancy, OperationPart, Region, Segment, act_words, few_channels, ports_of, region_words
 from .regions import fits_words
 from .weight_stream import may_stream, passes
 
@@ -140,7 +140,7 @@ class GroupCosts:
             words = act_words(box.shape, config)
             if name not in needed.parts:
                 inputs += words
-                loaded += words if 4 * box.shape[1] > config.word else 0  # others may come packed
+                loaded += 0 if few_channels(box.shape[1], config) else words  # they may come packed
             elif name in results:
                 outputs += words
             else:

@@ -14,6 +14,8 @@ from ..ir.operation import Tensor
 
 Weights = Mapping[tuple[str, tuple[int, int]], int]
 """Weight words, by operation and its output channels."""
+IMAGE = 4
+"""Channels of an image at most."""
 PARAM_BYTES = 8
 """Of an output channel: bias, multiplier and shift in a row of the parameter memory."""
 
@@ -94,10 +96,16 @@ def act_words(shape: tuple[int, ...], config: HwConfig) -> int:
 def packed_words(x: Tensor, op: Op, config: HwConfig) -> int | None:
     """Activation words of a tensor that a first convolution reads packed (`onnxhw.passes.packed_inputs`), about: its
     bytes, with the padding between rows; None if it is not read so."""
-    if not config.unaligned or not op.any_order or op.taps < 2 or 4 * x.channels > config.word:
+    if not config.unaligned or not op.any_order or op.taps < 2 or not few_channels(x.channels, config):
         return None
     top, left, bottom, right = (max(0, pad) for pad in op.window.pads)
     return -(-x.channels * (x.height + top + bottom) * (x.width + left + right) // config.word)
+
+
+def few_channels(channels: int, config: HwConfig) -> bool:
+    """Whether a window's elements of so many channels take fewer reads as bytes in a row, about: those of an image do,
+    and others that take a quarter of a word."""
+    return channels <= max(IMAGE, config.word // IMAGE)
 
 
 def depthwise_cycles(op: Op, x: Tensor, config: HwConfig) -> int | None:
@@ -146,7 +154,7 @@ def _array_words(op: Op, config: HwConfig) -> int:
     columns = -(-outputs // config.used_cols)
     if op.channelwise:
         return columns * op.taps * config.tile_words
-    packed = 4 * depth <= config.word
+    packed = few_channels(depth, config)
     rows = -(-depth * op.taps // config.rows) + op.window.kernel[0] if packed else -(-depth // config.rows) * op.taps
     return columns * rows * config.tile_words
 
