@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxhw import fixed
-from onnxhw.fixed import SUM_MAX, NotProvable, Scale
+from onnxhw.fixed import (
+    MULTIPLIER_BITS,
+    SHIFT_MAX,
+    SHIFT_MIN,
+    SUM_MAX,
+    NotProvable,
+    Scale,
+    Scales,
+    lane_add,
+    lane_drain,
+)
 
 Ints = npt.NDArray[np.int64]
 
@@ -302,3 +312,27 @@ def test_what_cannot_be_equal_is_refused(multiplier: float, reach: int) -> None:
 def test_average_window_too_large_is_refused() -> None:
     with pytest.raises(NotProvable):
         fixed.scale_for_average(1.0, 1 << 17, 0)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_scales_are_one_scale_for_each_place(exact: bool) -> None:
+    rng = np.random.default_rng(5)
+    kept = [
+        Scale(int(rng.integers(0, 1 << MULTIPLIER_BITS)), int(rng.integers(SHIFT_MIN, SHIFT_MAX + 1)),
+              int(rng.integers(-(1 << 31), 1 << 31)))
+        for _ in range(64)
+    ]  # fmt: skip
+    entries = np.array([scale.pack() for scale in kept], np.uint64).reshape(8, 1, 8)
+    scales = Scales.unpack(entries)
+    sums = rng.integers(-(1 << 24), 1 << 24, (8, 50, 8))
+    second = rng.integers(-(1 << 8), 1 << 8, (8, 50, 8))
+    drained = lane_drain(sums, scales, exact, 3, -120, 127)
+    added = lane_add(second[::-1], second, scales, exact, -7, -128, 100)
+    for plane, row in enumerate(entries[:, 0]):
+        for lane, entry in enumerate(row):
+            one, at = Scale.unpack(int(entry)), (plane, slice(None), lane)
+            assert (scales.multiplier[plane, 0, lane], scales.shift[plane, 0, lane]) == (one.multiplier, one.shift)
+            assert scales.bias[plane, 0, lane] == one.bias
+            assert np.array_equal(drained[at], lane_drain(sums[at], one, exact, 3, -120, 127))
+            assert np.array_equal(added[at], lane_add(second[::-1][at], second[at], one, exact, -7, -128, 100))
+    assert len(np.unique(drained)) > 20

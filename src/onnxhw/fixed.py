@@ -58,6 +58,23 @@ class Scale:
         return cls((entry >> 32) & ((1 << MULTIPLIER_BITS) - 1), ((entry >> 58) & 31) + SHIFT_MIN, bias)
 
 
+@dataclass(frozen=True)
+class Scales:
+    """Parameter entries by numbers' places, of a shape that can be broadcast to theirs: what `lane_drain` and
+    `lane_add` take in the place of one `Scale`."""
+
+    multiplier: Ints
+    shift: Ints
+    bias: Ints
+
+    @classmethod
+    def unpack(cls, entries: npt.NDArray[np.uint64]) -> "Scales":
+        """As `Scale.unpack`, of each."""
+        shift = (entries >> np.uint64(58) & np.uint64(31)).astype(np.int64) + SHIFT_MIN
+        multiplier = (entries >> np.uint64(32)).astype(np.int64) & ((1 << MULTIPLIER_BITS) - 1)
+        return cls(multiplier, shift, wrap(entries.astype(np.int64) & 0xFFFFFFFF, 32))
+
+
 ONE = Scale(1 << 23, 23)
 """The scale 1."""
 
@@ -182,13 +199,15 @@ def scale_round(products: Ints, shift: Ints | int, exact: bool) -> Ints:
     return integer + np.where(tie, integer & 1, distance >= 0)
 
 
-def lane_drain(sums: Ints, scale: Scale, exact: bool, zero_point: int, lo: int, hi: int) -> Ints:
+def lane_drain(sums: Ints, scale: Scale | Scales, exact: bool, zero_point: int, lo: int, hi: int) -> Ints:
     """A lane's result for ``op(a, b) = sums`` (DRAIN with the bias added, SUM, MAX, MUL, DOT)."""
     clamped = np.clip(sums.astype(np.int64), -SUM_MAX, SUM_MAX)
     return _saturate(scale_round(clamped * scale.multiplier, scale.shift, exact), zero_point, lo, hi)
 
 
-def lane_add(a: Ints, b: Ints, scale: Scale, exact: bool, zero_point: int, lo: int, hi: int) -> Ints:
+def lane_add(
+    a: Ints, b: Ints, scale: Scale | Scales, exact: bool, zero_point: int, lo: int, hi: int
+) -> Ints:
     """A lane's result for ADD: ``a * multiplier + b * bias``, scaled and rounded."""
     products = a.astype(np.int64) * scale.multiplier + b.astype(np.int64) * scale.bias
     return _saturate(scale_round(products, scale.shift, exact), zero_point, lo, hi)

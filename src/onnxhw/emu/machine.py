@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..config import WINDOW, HwConfig
 from ..errors import InternalError
-from ..fixed import SUM_MAX, Ints, Scale, dot_reach, lane_add, lane_drain, wrap
+from ..fixed import SUM_MAX, Ints, Scale, Scales, dot_reach, lane_add, lane_drain, wrap
 from ..isa.external_instructions import Move, ring_units
 from ..isa.instructions import WINDOW_BANK, Array, Depthwise, Load, Ordered, Vector, VectorOp
 from ..isa.timing import load_steps, sums
@@ -232,17 +232,17 @@ class Machine:
         else:
             v, u = self._pair(i, lanes, cb, oh, ow, 0, 0)
 
-        y = np.empty((len(cb), count), np.int64)
-        exact = bool(i.exact)
-        for part, p in self._scales(i):
-            if i.op == VectorOp.ADD:
-                y[part] = lane_add(v[part], u[part], p, exact, i.zy, i.lo, i.hi)
-            elif i.op == VectorOp.MUL:
-                y[part] = lane_drain(v[part] * u[part], p, exact, i.zy, i.lo, i.hi)
-            elif i.op == VectorOp.DRAIN:
-                y[part] = lane_drain(wrap(v[part] + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
-            else:
-                y[part] = lane_drain(v[part], p, exact, i.zy, i.lo, i.hi)
+        exact, p, planes = bool(i.exact), self._scales(i), (i.cb_n, -1, count)
+        v = v.reshape(planes)
+        if i.op == VectorOp.ADD:
+            y = lane_add(v, u.reshape(planes), p, exact, i.zy, i.lo, i.hi)
+        elif i.op == VectorOp.MUL:
+            y = lane_drain(v * u.reshape(planes), p, exact, i.zy, i.lo, i.hi)
+        elif i.op == VectorOp.DRAIN:
+            y = lane_drain(wrap(v + p.bias, BIAS_BITS), p, exact, i.zy, i.lo, i.hi)
+        else:
+            y = lane_drain(v, p, exact, i.zy, i.lo, i.hi)
+        y = y.reshape(-1, count)
         if i.use_table:
             if i.table_index >= len(self.tables):
                 raise InternalError("E1121", f"table {i.table_index} of {len(self.tables)}", where=i.text())
@@ -301,21 +301,16 @@ class Machine:
         v = self._operand(a, inside, lanes, i).astype(np.int64) - i.za
         return v, self._operand(b, inside, lanes, i).astype(np.int64) - i.zb
 
-    def _scales(self, i: Vector) -> list[tuple[tuple[slice, slice], Scale]]:
-        """The parameter entries, each with the words and lanes of the result that it serves."""
-        words = i.oh_n * i.ow_n
+    def _scales(self, i: Vector) -> Scale | Scales:
+        """The parameter entry of all results, or those of planes and lanes: ``[planes, 1, lanes]``."""
         first = i.param_base + np.arange(i.cb_n)[:, None] * i.param_cb
         rows = (first + np.arange(i.groups) * i.per_channel) & ADDRESS
         if int(rows.max()) >= len(self.params):
             raise InternalError("E1121", f"parameter row {rows.max()} of {len(self.params)}", where=i.text())
         entries = self.params[rows].reshape(i.cb_n, -1)
         if (entries == entries[0, 0]).all():
-            return [((slice(None), slice(None)), Scale.unpack(int(entries[0, 0])))]
-        return [
-            ((slice(cb * words, (cb + 1) * words), slice(lane, lane + 1)), Scale.unpack(int(entry)))
-            for cb, row in enumerate(entries)
-            for lane, entry in enumerate(row)
-        ]
+            return Scale.unpack(int(entries[0, 0]))
+        return Scales.unpack(entries[:, None, :])
 
     @staticmethod
     def _checked(addresses: Ints, size: int, owner: Ordered | Place) -> Ints:
