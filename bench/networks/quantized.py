@@ -1,4 +1,5 @@
-"""`quantized`: a float model as onnxruntime's quantizer writes it, calibrated with random inputs."""
+"""`quantized`: a float model as onnxruntime's quantizer or `onnxhw quantize` writes it, calibrated with random
+inputs."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -7,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+
+from onnxhw.quantize import quantize
 
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "qdq": {"per_channel": True, "act": "QInt8"},
@@ -17,8 +20,9 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
     "qop-channel-s8": {"per_channel": True, "act": "QInt8", "format": "QOperator"},
     "qdq-pre": {"per_channel": True, "act": "QUInt8", "preprocess": True},
     "qdq-optimised": {"per_channel": True, "act": "QUInt8", "preprocess": True, "optimise": True},
+    "onnxhw": {},
 }
-"""Ways of quantizing by name."""
+"""Ways of quantizing by name; the last one is `onnxhw quantize`."""
 
 
 def quantized(model: onnx.ModelProto, form: str, samples: int = 2, seed: int = 0) -> onnx.ModelProto:
@@ -31,6 +35,8 @@ def quantized(model: onnx.ModelProto, form: str, samples: int = 2, seed: int = 0
     shape = [size.dim_value or 1 for size in x.type.tensor_type.shape.dim]
     random = np.random.default_rng(seed)
     feeds = [{x.name: random.normal(0, 1, shape).astype(np.float32)} for _ in range(samples)]
+    if form == "onnxhw":
+        return quantize(model.SerializeToString(), feeds).model
     with tempfile.TemporaryDirectory() as name:
         at = Path(name)
         onnx.save(model, at / "float.onnx")
