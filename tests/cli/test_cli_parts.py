@@ -141,10 +141,10 @@ def test_check_of_thousands_of_nodes(kind, hosted, tmp_path, capsys):
 
 def test_check_of_thousands_of_nodes_plans_none_of_them(tmp_path, capsys, monkeypatch):
     """Where the board's preset has external memory: a plan takes time for each operation."""
-    onnx.save(large_model.KINDS["chain"](2000), tmp_path / "large.onnx")
+    onnx.save(large_model.KINDS["chain"](5000), tmp_path / "large.onnx")
     monkeypatch.setattr(segmented, "make_plan", lambda *_: pytest.fail("planned"))
     fit = run_json(capsys, "check", tmp_path / "large.onnx")["fit"]
-    assert (fit["fits"], fit["reason"]) == (None, "more than 512 operations: bounds only; onnxhw compile decides")
+    assert (fit["fits"], fit["reason"]) == (None, "more than 1024 operations: bounds only; onnxhw compile decides")
 
 
 # -- boards ------------------------------------------------------------------------------------------

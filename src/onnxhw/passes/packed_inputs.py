@@ -133,8 +133,13 @@ def _plans(
     if not near:
         least = min(_most_words(plan, config, above) for plan in fewer)
         return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
-    # Columns that follow each other are no words of those of a larger tensor.
-    return sorted(near, key=lambda plan: (len(plan.tiles), above is not None and plan.transposed, plan.length)), ""
+
+    def rank(plan: PackingPlan) -> tuple[int, bool, int]:
+        # Columns that follow each other are no words of those of a larger tensor.
+        apart = above is not None and plan.transposed
+        return len(plan.tiles), apart, -(-plan.length // config.word)
+
+    return sorted(near, key=rank), ""
 
 
 def _most_words(plan: PackingPlan, config: HwConfig, above: int | None) -> int:
