@@ -36,7 +36,7 @@ def quantized(model: onnx.ModelProto, form: str, samples: int = 2, seed: int = 0
     random = np.random.default_rng(seed)
     feeds = [{x.name: random.normal(0, 1, shape).astype(np.float32)} for _ in range(samples)]
     if form == "onnxhw":
-        return quantize(model.SerializeToString(), feeds).model
+        return quantize(model.SerializeToString(), lambda: iter(feeds)).model
     with tempfile.TemporaryDirectory() as name:
         at = Path(name)
         onnx.save(model, at / "float.onnx")
