@@ -14,8 +14,9 @@ The topologies are those of the papers, the weights deterministic random numbers
 others ONNX models that onnxruntime's `quantize_static` has written. Cycles are from start to done, the input lies in
 external memory already. "resident_bytes" are constants that were loaded with the program and stay on chip, everything
 else comes from external memory in each inference. So no inference finds more on chip than another: "cold" (of the first
-one after loading) and "warm" cycles are one number, and what differs are "load_bytes" on the line, once. "forecast" is
-what `onnxhw check` says, after "forecast_seconds" of the processor. Every program passes the checker. With --rtl the
+one after loading) and "warm" cycles are one number, and what differs are "load_bytes" on the line, once. "run" are the
+cycles of the segments' runs, each alone, "lost" all others, in which the next one waits for moves. "forecast" is what
+`onnxhw check` says, after "forecast_seconds" of the processor. Every program passes the checker. With --rtl the
 simulation of the core, its controller and a memory that checks every command runs two whole inferences, the first one
 cold; cycles must be equal, of the first one every tensor, of the second the outputs. It makes some 60,000 to 200,000
 cycles a second.
@@ -107,12 +108,13 @@ def measure(
     moves = timeline(config, program.code).spans[Unit.MOVE]
     moved = sum(4 * i.runs * i.word_n for i in program.code[Unit.MOVE] if isinstance(i, Move))
     assert config.external is not None
+    run = sum(cycles(each.graph) for each in plan.segments)
     record = {
         "network": name, "preset": config.name, "without": without(techniques), "macs": graph.macs(),
         "segments": len(plan.segments),
         "kinds": len({segments.kind(each.graph) for each in plan.segments}), "cycles": program.cycles,
         "cold": program.cycles, "warm": program.cycles, "load_bytes": load_bytes(program),
-        "goal": GOALS.get(name), "run": sum(cycles(each.graph) for each in plan.segments),
+        "goal": GOALS.get(name), "run": run, "lost": program.cycles - run,
         "moving": sum(span.done - span.issue for span in moves), "moved_bytes": moved,
         "image_bytes": program.external.nbytes,
         "resident_bytes": program.weights.nbytes + program.params.nbytes + program.tables.nbytes,
