@@ -16,6 +16,7 @@ from onnxhw.presets import preset
 from onnxhw.program.storage import PackedInput
 from onnxhw.program.traffic import traffic_of
 from onnxhw.segments import QUICK, PartCycles, Region, Segment, link, make_plan, strips_of
+from onnxhw.segments.placed_segment import PlacedPart
 
 CONFIG = replace(preset("ulx3s-85f+sdram"), act_depth=128)
 """8 KB of activations."""
@@ -98,3 +99,15 @@ def test_an_image_is_sent_once() -> None:
         values = {"x": np.random.default_rng(seed).integers(-128, 128, (1, 3, 72, 72)).astype(np.int8)}
         made, wanted = emulator.run(values), golden.run(graph, values)
         assert all(np.array_equal(found, wanted[name]) for name, found in made.outputs.items())
+
+
+def test_an_image_that_finds_a_place_packed_is_not_sent_as_it_is_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the costs say, which know nothing of the line."""
+
+    def cost(_: object, found: PlacedPart, *__: object) -> float:
+        return 1e9 if found.part.storage else 0.0
+
+    monkeypatch.setattr("onnxhw.segments.placing.placement_cost", cost)
+    graph, cycles = image(), PartCycles(CONFIG)
+    program = link(graph, make_plan(graph, CONFIG, cycles, effort=QUICK), CONFIG, cycles.schedules)
+    assert all(isinstance(piece.storage, PackedInput) for piece in program.tensors["x"].external)

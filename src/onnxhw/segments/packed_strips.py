@@ -36,7 +36,7 @@ def strips_of(boxes: Iterable[PackedRegion]) -> dict[PackedRegion, StripWords]:
     """The strips in which boxes lie."""
     groups: dict[object, list[PackedRegion]] = {}
     for each in dict.fromkeys(boxes):
-        groups.setdefault(_alike(each), []).append(each)
+        groups.setdefault(_strip_key(each), []).append(each)
     found: dict[PackedRegion, StripWords] = {}
     for group in groups.values():
         runs: list[list[PackedRegion]] = []
@@ -61,7 +61,7 @@ def _in_one(run: list[PackedRegion]) -> dict[PackedRegion, StripWords]:
     return {each: StripWords(strip, (_begin(each) - begin) // storage.word) for each in run}
 
 
-def _alike(each: PackedRegion) -> object:
+def _strip_key(each: PackedRegion) -> object:
     """Equal for boxes that may be words of one strip."""
     region, storage = each
     if storage.row < storage.column:  # columns follow each other

@@ -47,16 +47,16 @@ class ScaledCycles:
         return self._known[key]
 
     def _of(self, graph: Graph) -> int:
-        work, alike = run_cycles(graph, self.exact.config), _alike(graph)
-        for theirs, cycles in self._scheduled.get(alike, ()):
+        work, structure = run_cycles(graph, self.exact.config), _structure(graph)
+        for theirs, cycles in self._scheduled.get(structure, ()):
             if LEAST * theirs <= work <= theirs:
                 return round(cycles * work / theirs) if theirs else cycles
         cycles = self.exact(graph)
-        self._scheduled.setdefault(alike, []).append((work, cycles))
+        self._scheduled.setdefault(structure, []).append((work, cycles))
         return cycles
 
 
-def _alike(graph: Graph) -> tuple[object, ...]:
+def _structure(graph: Graph) -> tuple[object, ...]:
     """Equal for segments that do the same to boxes of other sizes."""
     ops = tuple((type(op), op.weight.shape, op.taps, op.inputs, op.output) for op in graph.ops)
     return ops, tuple(port.tensor for port in graph.outputs)

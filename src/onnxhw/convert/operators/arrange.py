@@ -24,8 +24,8 @@ from ...ir.graph import Concat, Conv, Copy, Op, Piece, Reshape, Tensor
 from ..blockers import BlockedError
 from ..context import Context
 from ..values import Ints, QuantizedView, form
-from .made_channels import can_be_made, made_channels
 from .pixel_grids import pieces
+from .producer_slice import is_sliceable, producer_slice
 
 FEW_WAYS, MOST_WAYS = 16, 64
 """Different choices of one movement. More choices of channels than the first are made alone where that can be (a dense
@@ -56,8 +56,8 @@ class MovementBuilder:
         """`tensor` with the channels `wanted`; -1 is a channel of the constant. `many` such choices are to be made."""
         if np.array_equal(wanted, np.arange(tensor.channels)):
             return tensor
-        if (many or len(wanted) * tensor.channels > FEW_WEIGHTS) and can_be_made(self.context, tensor):
-            made = made_channels(self.context, tensor, wanted, output, self.name)
+        if (many or len(wanted) * tensor.channels > FEW_WEIGHTS) and is_sliceable(self.context, tensor):
+            made = producer_slice(self.context, tensor, wanted, output, self.name)
             if made is not None:
                 return made
         if len(wanted) * tensor.channels > MOST_WEIGHTS:

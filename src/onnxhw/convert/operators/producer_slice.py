@@ -1,4 +1,4 @@
-"""`made_channels`: some channels of a tensor, made alone by another of the operation that makes the tensor.
+"""`producer_slice`: some output channels of the operation that makes a tensor, as an operation of its own.
 
     x -> Conv of 512 -> table -> y          y[256:] = x -> Conv of the last 256 -> table
 
@@ -19,7 +19,7 @@ DEEPEST = 4
 """Functions of single elements behind the convolution through which is looked."""
 
 
-def can_be_made(context: Context, tensor: Tensor, depth: int = DEEPEST) -> bool:
+def is_sliceable(context: Context, tensor: Tensor, depth: int = DEEPEST) -> bool:
     """Does an operation make the tensor that can make any of its channels alone?"""
     op = context.makers.get(tensor.name)
     if op is None or (depth == 0 and not op.any_order):
@@ -28,18 +28,18 @@ def can_be_made(context: Context, tensor: Tensor, depth: int = DEEPEST) -> bool:
         return len(op.inputs) == 1
     (source, *others) = [context.graph.tensors[name] for name in op.inputs]
     alike = op.elementwise and not others and source.shape == tensor.shape
-    return alike and can_be_made(context, source, depth - 1)
+    return alike and is_sliceable(context, source, depth - 1)
 
 
-def made_channels(context: Context, tensor: Tensor, wanted: Ints, output: str, name: str) -> Tensor | None:
-    """The channels `wanted` of a tensor that `can_be_made`; None if one is a constant, or a bias leaves int32."""
+def producer_slice(context: Context, tensor: Tensor, wanted: Ints, output: str, name: str) -> Tensor | None:
+    """The channels `wanted` of a tensor that `is_sliceable`; None if one is a constant, or a bias leaves int32."""
     if wanted.min() < 0:
         return None
     op = context.makers[tensor.name]
     (source,) = [context.graph.tensors[operand] for operand in op.inputs]
     order = np.arange(source.channels)
     if not op.any_order:
-        part = made_channels(context, source, wanted, f"{output}.before", name)
+        part = producer_slice(context, source, wanted, f"{output}.before", name)
         if part is None:
             return None
         chosen = op.reading((part.name,), output)
