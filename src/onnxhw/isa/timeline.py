@@ -26,6 +26,7 @@ The tile recurrences run across instructions: tiles are numbered over the whole 
 
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import InternalError
@@ -50,10 +51,10 @@ from .timing import (
     vector_latency,
 )
 from .units import Unit
+from .work_left import WorkLeft
 
 
-@dataclass(frozen=True)
-class IssueRecord:
+class IssueRecord(NamedTuple):
     """When one instruction ran, in cycles from the start of the run.
 
     `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`); `free`: its unit could take
@@ -280,6 +281,14 @@ class _Run:
         return self._finish(Unit.MOVE, done - 1, done)
 
 
+def timeline_below(config: HwConfig, program: Code, below: int | None, weightless: bool = False) -> Timeline | None:
+    """As `timeline`; None if the run cannot take fewer cycles than `below`, which is often known before its end."""
+    if below is None:
+        return timeline(config, program, weightless)
+    found = _timeline(config, program, weightless, below)
+    return found if found and found.cycles < below else None
+
+
 def timeline(config: HwConfig, program: Code, weightless: bool = False) -> Timeline:
     """The times of every instruction of a program: lists by unit; a unit may be left out. To be read only.
 
@@ -289,20 +298,26 @@ def timeline(config: HwConfig, program: Code, weightless: bool = False) -> Timel
     """
     if program.get(Unit.MOVE) and not weightless:
         return _of_linked(config, tuple(tuple(program.get(unit, ())) for unit in Unit))
-    return _timeline(config, program, weightless)
+    found = _timeline(config, program, weightless)
+    assert found is not None
+    return found
 
 
 @lru_cache(1)
 def _of_linked(config: HwConfig, code: tuple[tuple[Ordered, ...], ...]) -> Timeline:
     """The times of a program with moves, which is long: who links it, checks it and reports of it asks for them."""
-    return _timeline(config, dict(zip(Unit, code, strict=True)), False)
+    found = _timeline(config, dict(zip(Unit, code, strict=True)), False)
+    assert found is not None
+    return found
 
 
-def _timeline(config: HwConfig, program: Code, weightless: bool) -> Timeline:
+def _timeline(config: HwConfig, program: Code, weightless: bool, below: int | None = None) -> Timeline | None:
     units = [unit for unit in Unit if program.get(unit) and not (weightless and unit == Unit.LOAD)]
     run = _Run(config, program, weightless)
+    work = WorkLeft(config, program) if below is not None else None
     while any([run.advance(unit) for unit in units]):
-        pass
+        if work and below is not None and work.least(run.spans) >= below:
+            return None
     stuck = [unit for unit in units if len(run.spans[unit]) < len(run.program[unit])]
     if stuck:
         unit = stuck[0]

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,7 @@ accumulators have two banks, so the array is two tiles ahead of the drains at mo
 many cycles on `ulx3s-85f`."""
 
 
-@dataclass(frozen=True)
-class BankConstraint:
+class BankConstraint(NamedTuple):
     """Operands read in the same cycle: offsets in their buffers and words; `lockstep`: word i meets word i."""
 
     buffers: tuple[str, str]
@@ -150,6 +150,7 @@ def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfi
 def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases, needs: Needs) -> None:
     arrays = [(position, step) for position, task in enumerate(tasks) for step in task.arrays if task.on_array]
     found: dict[tuple[str, str], list[tuple[int, int, int, int]]] = defaultdict(list)
+    read = [[span for region in step.reads for span in _spans(graph, aliases, region)] for _, step in arrays]
     at = 0
     for position, task in enumerate(tasks):
         while at < len(arrays) and arrays[at][0] <= position:
@@ -158,11 +159,10 @@ def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases,
         for region in _operands(task):
             mine = aliases.of[region.tensor].buffer
             own = _spans(graph, aliases, region)
-            for _, step in arrays[first : at + LOOK_AHEAD]:
-                other = aliases.of[step.tensor].buffer
+            for number in range(first, min(at + LOOK_AHEAD, len(arrays))):
+                other = aliases.of[arrays[number][1].tensor].buffer
                 if mine != other:
-                    theirs = [span for read in step.reads for span in _spans(graph, aliases, read)]
-                    found[mine, other] += [(*a, *b) for a in own for b in theirs]
+                    found[mine, other] += [(*a, *b) for a in own for b in read[number]]
     for (mine, other), rows in found.items():
         both = [*rows, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
         table = np.array(both, np.int64).reshape(-1, 4)

@@ -65,8 +65,8 @@ class Emitter:
         `below`, even if all weights were there."""
         times = None
         if self.strips and below is not None:
-            times = without_loads(self.arrays, self.strips, self.vectors, self.config)
-            if times.cycles >= below:
+            times = without_loads(self.arrays, self.strips, self.vectors, self.config, below)
+            if times is None:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners[Unit.LOAD] = [owned.op for owned in loads]

@@ -9,12 +9,12 @@ behind the second tile, when the instruction that takes them has issued, that ma
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from ..config import HwConfig
 from ..isa.instructions import Array, Code, Depthwise, Load, Vector
-from ..isa.timeline import Timeline, timeline
+from ..isa.timeline import Timeline, timeline_below
 from ..isa.timing import load_steps, tiles
 from ..isa.units import Unit
 
@@ -24,8 +24,7 @@ more loads, and thereby words of microcode. VWW takes 20,170 cycles on `ulx3s-85
 0 20,161, with 96 20,194; KWS 9,937 with each."""
 
 
-@dataclass(frozen=True)
-class OwnedLoad:
+class OwnedLoad(NamedTuple):
     """A load and the operation that it is for."""
 
     load: Load
@@ -52,12 +51,15 @@ Arrays = Sequence[tuple[Array, OwnedLoad]]
 Strips = Sequence[tuple[Depthwise, OwnedLoad]]
 
 
-def without_loads(arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig) -> Timeline:
-    """When everything would happen if all weights were there; no order of loads makes it sooner."""
+def without_loads(
+    arrays: Arrays, strips: Strips, vectors: Sequence[Vector], config: HwConfig, below: int | None = None
+) -> Timeline | None:
+    """When everything would happen if all weights were there; no order of loads makes it sooner. None if that is not
+    `below`."""
     code: Code = {
         Unit.ARRAY: [i for i, _ in arrays], Unit.DEPTHWISE: [i for i, _ in strips], Unit.VECTOR: vectors,
     }  # fmt: skip
-    return timeline(config, code, weightless=True)
+    return timeline_below(config, code, below, weightless=True)
 
 
 def ordered(
@@ -67,6 +69,7 @@ def ordered(
     if not strips:
         return [owned for _, owned in arrays]
     times = times or without_loads(arrays, strips, vectors, config)
+    assert times is not None
     found: list[OwnedLoad] = []
     window = iter([-1, *times.window_start])
     windows = [(next(window), part) for _, owned in strips for part in _single(owned, config)]

@@ -8,8 +8,7 @@ instructions instead, and nothing of this.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +23,7 @@ from .task import TileTask, WordRegion
 S = TypeVar("S", bound=np.generic)
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """What a step of a task reads or writes.
 
     Members

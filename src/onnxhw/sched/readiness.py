@@ -1,6 +1,7 @@
 """The readiness map: what a task sequence has written so far."""
 
 import numpy as np
+import numpy.typing as npt
 
 from ..config import HwConfig
 from ..ir.graph import Graph
@@ -18,6 +19,7 @@ class ReadinessMap:
         self.groups = in_buffers(graph, aliases, config, empty)
         self.marks = dict.fromkeys(aliases.size, 0)
         self.asked: dict[int, int] = {}
+        self.needed: dict[tuple[str, tuple[int, int]], npt.NDArray[np.uint64]] = {}
         for port in graph.inputs:
             self.groups.of[port.tensor][...] = np.uint64((1 << config.lane_groups) - 1)
 
@@ -45,8 +47,15 @@ class ReadinessMap:
         return done
 
     def _complete(self, region: WordRegion) -> bool:
+        key = region.tensor, region.blocks
+        if key not in self.needed:
+            self.needed[key] = self._groups_of(region)
+        need = self.needed[key]
+        return bool(((self.groups[region] & need) == need).all())
+
+    def _groups_of(self, region: WordRegion) -> npt.NDArray[np.uint64]:
+        """The lane groups of a region's blocks that hold channels: a bit mask per block."""
         channels = self.graph.tensors[region.tensor].channels
         word, lanes = self.config.word, self.config.lanes
         groups = [-(-min(channels - block * word, word) // lanes) for block in range(*region.blocks)]
-        need = np.array([(1 << count) - 1 for count in groups], np.uint64)[:, None, None]
-        return bool(((self.groups[region] & need) == need).all())
+        return np.array([(1 << count) - 1 for count in groups], np.uint64)[:, None, None]

@@ -9,7 +9,7 @@ from ..errors import DoesNotFitError
 from ..ir.graph import Graph, Op
 from ..isa.instructions import Code, Ordered
 from ..isa.microcode import length
-from ..isa.timeline import Timeline, timeline
+from ..isa.timeline import Timeline, timeline_below
 from ..isa.units import Unit
 from ..program.layout import Place
 from .aliases import producers
@@ -42,8 +42,9 @@ NEAR = 6
 """Operations that are changed for a wait at most: the waiting one and its nearest producers. KWS takes 9,937
 cycles on `ulx3s-85f`, with 3 9,945, with 12 9,929; VWW 20,170, 20,161 and 20,170."""
 
-CodeTimes = Callable[[HwConfig, Code], Timeline]
-"""The times of a program: `timeline`, or what knows them already."""
+CodeTimes = Callable[[HwConfig, Code, int | None], Timeline | None]
+"""The times of a program, or None if it takes no fewer cycles than are told: `timeline_below`, or what knows them
+already."""
 
 
 @dataclass
@@ -95,7 +96,7 @@ def _begun(lowered: LoweredGraph, point: SearchPoint) -> tuple[list[TileTask], N
 
 
 def build(
-    lowered: LoweredGraph, point: SearchPoint, below: int | None = None, times: CodeTimes = timeline
+    lowered: LoweredGraph, point: SearchPoint, below: int | None = None, times: CodeTimes = timeline_below
 ) -> ScheduledCandidate | None:
     """The program of a search point; None if there is no room for its tensors, or if it cannot take fewer cycles than
     `below`."""
@@ -113,7 +114,8 @@ def build(
     code = emitter.code(below)
     if code is None:
         return None
-    return ScheduledCandidate(point, code, emitter.places, emitter.owners, times(lowered.config, code), tasks)
+    found = times(lowered.config, code, below)
+    return None if found is None else ScheduledCandidate(point, code, emitter.places, emitter.owners, found, tasks)
 
 
 def first(lowered: LoweredGraph) -> ScheduledCandidate:
@@ -177,7 +179,7 @@ def _descend(lowered: LoweredGraph, found: ScheduledCandidate, ways: Ways, tries
                     return found
                 left -= 1
                 candidate = build(lowered, replace(found.point, tilings=tilings), found.cycles)
-                if candidate and candidate.cycles < found.cycles and fits_microcode(lowered, candidate.code):
+                if candidate and fits_microcode(lowered, candidate.code):
                     found, moved = candidate, True
     return found
 
@@ -187,9 +189,8 @@ def with_exclusive_inputs(lowered: LoweredGraph, found: ScheduledCandidate) -> S
 
     The next inputs may then be written as soon as the last instruction has read these (`input_release`).
     """
-    candidate = build(lowered, replace(found.point, exclusive_inputs=True))
-    fits = candidate is not None and candidate.cycles <= found.cycles and fits_microcode(lowered, candidate.code)
-    return candidate if candidate is not None and fits else found
+    candidate = build(lowered, replace(found.point, exclusive_inputs=True), found.cycles + 1)
+    return candidate if candidate is not None and fits_microcode(lowered, candidate.code) else found
 
 
 def idle(found: ScheduledCandidate) -> dict[str, int]:

@@ -4,14 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 from ..ir.graph import Tensor
 from ..ir.windows import Window
 from ..isa.instructions import Array, Depthwise, Load, Vector
 
 
-@dataclass(frozen=True)
-class WordRegion:
+class WordRegion(NamedTuple):
     """A box of words of a tensor: blocks, rows and columns, each ``(first, end)``."""
 
     tensor: str

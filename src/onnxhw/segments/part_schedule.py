@@ -221,7 +221,7 @@ class PartSchedules:
                     break
         return None if best is None else ScheduledPart(lowered, best, _formats(way))
 
-    def _known_times(self, config: HwConfig, code: Code) -> Timeline:
+    def _known_times(self, config: HwConfig, code: Code, below: int | None) -> Timeline:
         """The exact times of a segment's code; segments of a kind have equal code in the same places."""
         key = code_key(code)
         if key not in self._times:

@@ -5,6 +5,7 @@ element, lane, memory and so on, fitted to what Yosys makes (the tests hold it t
 """
 
 from collections.abc import Sequence
+from functools import cache
 
 from ...config import WINDOW, HwConfig, bits_for
 from ...isa.timing import MULTIPLY, weight_hops, weight_skew
@@ -21,6 +22,7 @@ LANE_MULTIPLIERS = ((17, 18), (17, 10), (9, 18), (9, 10), (9, 9))
 """Operand widths of the multipliers of a requantizer lane, in the order in which they take multiplier blocks."""
 
 
+@cache
 def fabric_luts(a_bits: int, b_bits: int) -> int:
     """LUT4 of a fabric multiplier, as `fabric.fabric_multiplier` builds it (two per carry cell)."""
     wide, narrow = max(a_bits, b_bits), min(a_bits, b_bits)
@@ -42,6 +44,7 @@ def multipliers(config: HwConfig) -> int:
     return config.array_dsps + config.lanes * config.requant_dsps
 
 
+@cache
 def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     """Flip-flops of a fabric multiplier."""
     return sum(fabric_registers(a_bits, b_bits, fabric_levels(a_bits, b_bits, stages)))
