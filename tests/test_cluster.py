@@ -1,6 +1,7 @@
 """The pool: results in the order of asking, errors of tasks, workers that die, a scheduler that goes away."""
 
 import json
+import logging
 import os
 import signal
 import sys
@@ -121,3 +122,11 @@ def test_a_program_of_the_repository_runs_where_the_worker_is():
     assert caught.value.code == "E7113"
     with pytest.raises(ToolError, match="no checkout"):
         cluster.run_script("scripts/absent.py", [])
+
+
+def test_what_dask_logs_is_left_out(workers):
+    """Its client has a level of its own, and a lost connection is a page of traceback there."""
+    assert workers.workers
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    assert "distributed.client" in names
+    assert not [name for name in names if logging.getLogger(name).isEnabledFor(logging.ERROR)]

@@ -185,8 +185,7 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
         yield SerialPool()
         return
     distributed = _distributed()
-    quiet = logging.getLogger("distributed")
-    quiet.setLevel(logging.CRITICAL)
+    _silence("distributed")
     with _settings():
         if scheduler:
             try:
@@ -207,6 +206,13 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
             client.close(timeout=2)
             if local is not None:
                 local.close(timeout=5)
+
+
+def _silence(library: str) -> None:
+    """Leave out what a library and its modules log, of which some have levels of their own: errors are told as ours."""
+    for name in [library, *logging.root.manager.loggerDict]:
+        if name == library or name.startswith(f"{library}."):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager
