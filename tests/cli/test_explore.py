@@ -2,7 +2,10 @@
 
 import json
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.cli import main
 from onnxhw.config import HwConfig
@@ -52,6 +55,53 @@ def test_it_goes_on_and_says_the_same(folder, digits, capsys):
     assert json.loads(said.out) == before
     assert "5 of earlier runs" in said.err
     assert (folder / "study.jsonl").read_text() == lines
+
+
+def _matrix(path, size):
+    """A matrix of size x size int8 weights, as a model in QDQ form."""
+    rng = np.random.default_rng(1)
+    constants = {
+        "scale": np.float32(0.05), "zero": np.int8(0), "out_scale": np.float32(4.0),
+        "weights": rng.integers(-100, 100, (size, size)).astype(np.int8),
+    }  # fmt: skip
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "scale", "zero"], ["d"]),
+        helper.make_node("DequantizeLinear", ["weights", "scale", "zero"], ["w"]),
+        helper.make_node("MatMul", ["d", "w"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "out_scale", "zero"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "out_scale", "zero"], ["y"]),
+    ]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name in ("x", "y")]
+    tensors = [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "matrix", values[:1], values[1:], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    return str(path)
+
+
+def test_what_no_block_rams_hold_is_searched_with_external_memory(tmp_path, capsys):
+    model = _matrix(tmp_path / "matrix.onnx", 400)
+    words = ["explore", model, "--board", "ulx3s-25f", "--points", "2", "--workers", "0", "-o", str(tmp_path / "out")]
+    assert main([*words, "--json"]) == 0
+    said = capsys.readouterr()
+    assert "160,000 bytes of weights, 129,024 of block RAM" in said.err
+    record = json.loads(said.out)
+    assert all(row["config"]["external"] and row["moved"] > 160_000 for row in record["front"])
+    assert {row["preset"] for row in record["presets"]} == {"ulx3s-25f+sdram", "ulx3s-25f-dense+sdram", "mini+sdram"}
+    best = record["front"][0]
+    assert main(["compile", model, "--board", "ulx3s-25f", "--preset", best["preset"], "--json", "-o",
+                 str(tmp_path / "made")]) == 0  # fmt: skip
+    assert json.loads(capsys.readouterr().out)["predicted_cycles"] == best["cycles"], "exact, not the search's forecast"
+
+
+def test_a_search_without_any_solution_says_so(tmp_path, capsys):
+    model = _matrix(tmp_path / "matrix.onnx", 1500)
+    words = ["explore", model, "--board", "orangecrab-25f", "--points", "1", "--workers", "0"]
+    assert main([*words, "-o", str(tmp_path / "out")]) == 5
+    said = capsys.readouterr().err
+    assert "E5108" in said
+    assert "too many block RAMs" in said
+    assert "--sdram" not in said, "the board has none"
 
 
 @pytest.mark.parametrize(("words", "status", "code"), [

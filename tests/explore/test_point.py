@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from onnxhw.board import find
 from onnxhw.explore import point as module
-from onnxhw.explore.point import OBJECTIVES, DesignPoint, evaluate
+from onnxhw.explore.point import OBJECTIVES, DesignPoint, Judge, evaluate
 from onnxhw.presets import PRESETS
 
 
@@ -30,6 +31,20 @@ def test_what_has_no_schedule_is_refused_with_its_code(task):
     found = evaluate(task.workload, small, task.judge)
     assert found.refused.startswith("E5101")
     assert found.excess == 1
+
+
+def test_memories_are_cut_only_if_nothing_is_in_segments(task):
+    external = find("ulx3s-85f").external_memory()
+    roomy = dataclasses.replace(PRESETS["mini"], external=external)
+    judge = Judge(find("ulx3s-85f"))
+    alone = evaluate(task.workload, roomy, judge, exact=False)
+    assert alone.config.weight_depth < roomy.weight_depth
+    assert (alone.moved, alone.forecast) == ((0,), False)
+    tight = dataclasses.replace(roomy, weight_depth=64)
+    found = evaluate(task.workload, tight, judge, exact=False)
+    assert (found.config, found.forecast, found.refused) == (tight, True, "")
+    assert OBJECTIVES["moved"](found) == found.moved[0] > 0
+    assert DesignPoint.from_record(found.record()) == found
 
 
 def test_a_record_is_read_back(task):

@@ -15,7 +15,7 @@ POINTS = [DesignPoint(PRESETS["mini"], (cycles,), (1,), lut=lut, ff=1, dsp=2, eb
 
 def row(point, **more):
     return {"preset": "front<1>.json", "cycles": point.cycles[0], "latency_us": point.latency_us, "mhz": 100.0,
-            "lut": point.lut, "ff": 1, "dsp": 2, "ebr": 3, "traffic": 1, "refused": "",
+            "lut": point.lut, "ff": 1, "dsp": 2, "ebr": 3, "traffic": 1, "moved": 77, "forecast": False, "refused": "",
             "config": {"rows": 4, "cols": 4, "inner_product": "plain", "lanes": 2}, **more}  # fmt: skip
 
 
@@ -33,6 +33,13 @@ def test_the_page_has_the_front_and_what_tools_made_of_it():
     assert ("8123" in text, "97.5" in text, "4,000" in text) == (True, True, True)
     assert len(re.findall("<svg", text)) == 3
     assert "http" not in text
+
+
+def test_the_page_says_which_cycles_are_forecasts():
+    assert "forecast" not in page(record(row(POINTS[0])), POINTS)
+    with_segments = record(row(POINTS[0]))
+    with_segments["presets"][0]["forecast"] = True
+    assert "forecasts, within some 20 %" in page(with_segments, POINTS)
 
 
 def test_a_page_of_nothing_is_a_page():

@@ -7,10 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onnxhw.board import find
-from onnxhw.explore.space import PARAMETERS, SearchSpace, restated
+from onnxhw.explore.space import EXTERNAL, PARAMETERS, SearchSpace, restated
 from onnxhw.presets import PRESETS
 
 CHOICES = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in PARAMETERS.items()})
+WITH_EXTERNAL = st.fixed_dictionaries(
+    {name: st.sampled_from(values) for name, values in {**PARAMETERS, **EXTERNAL}.items()}
+)
 
 
 @given(CHOICES, st.sampled_from(["ulx3s-12f", "ulx3s-85f"]))
@@ -34,6 +37,30 @@ def test_presets_are_choices_but_for_the_depths_that_programs_decide(name, board
         "name", "weight_depth", "param_depth", "tables", "load_ucode", "array_ucode", "depthwise_ucode", "vector_ucode",
     )}  # fmt: skip
     assert dataclasses.replace(made, **depths) == PRESETS[name]
+
+
+@given(WITH_EXTERNAL)
+def test_with_external_memory_all_memories_are_chosen(values):
+    board = find("ulx3s-85f")
+    space = SearchSpace(board, board.external_memory())
+    config = space.config(values)
+    assert config.external == board.external_memory()
+    assert 1024 * values["weight_kib"] - config.weight_word < config.weight_bytes <= 1024 * values["weight_kib"]
+    for name in set(EXTERNAL) - {"weight_kib"}:
+        assert getattr(config, name) == values[name]
+    assert restated(values) == values
+
+
+@pytest.mark.parametrize(("board", "names"), [
+    ("ulx3s-25f", {"ulx3s-25f", "ulx3s-25f-dense", "mini"}), ("ulx3s-85f", {"ulx3s-85f", "ulx3s-85f-dense", "mini"}),
+])  # fmt: skip
+def test_presets_with_external_memory_are_choices_but_for_some_of_their_weight_memory(board, names):
+    space = SearchSpace(find(board), find(board).external_memory())
+    for name in names:
+        wanted = space.with_external(PRESETS[name])
+        made = space.config(space.values(wanted))
+        assert 0.8 * wanted.weight_bytes < made.weight_bytes <= wanted.weight_bytes
+        assert dataclasses.replace(made, name=f"{name}+sdram", weight_depth=wanted.weight_depth) == wanted
 
 
 def test_what_is_no_choice_is_said_to_be_none():

@@ -62,9 +62,9 @@ def test_an_unfinished_line_is_dropped(path, cut):
 
 
 @pytest.mark.parametrize(("data", "says"), [
-    (b"not json\n", "it is no study"), (b'{"board": "other", "format": 1}\n', "other board"),
-    (b'{"board": "ulx3s-25f", "format": 1}\n{}\n', "line 2"),
-    (b'{"board": "ulx3s-25f", "format": 1}\n{"values": {"word": 3}}\n', "line 2"),
+    (b"not json\n", "it is no study"), (b'{"board": "other", "format": 2}\n', "other board"),
+    (b'{"board": "ulx3s-25f", "format": 2}\n{}\n', "line 2"),
+    (b'{"board": "ulx3s-25f", "format": 2}\n{"values": {"word": 3}}\n', "line 2"),
 ])  # fmt: skip
 def test_another_file_is_refused_and_left_alone(path, data, says):
     path.parent.mkdir()

@@ -1,14 +1,17 @@
 """Cycles of a point are those that `compile` predicts."""
 
 import dataclasses
+import json
 
 import pytest
 from onnx import TensorProto, helper
 
 from onnxhw import compiler
+from onnxhw.board import find
 from onnxhw.errors import UnsupportedError
-from onnxhw.explore.workload import LEAST, MemoryNeeds, Workload, measure
+from onnxhw.explore.workload import LEAST, Measured, MemoryNeeds, Workload, measure
 from onnxhw.presets import PRESETS
+from onnxhw.program.external_use import moved_bytes
 
 
 @pytest.mark.parametrize("name", ["mini", "ulx3s-25f"])
@@ -39,6 +42,39 @@ def test_two_models_are_two_figures(digits):
     assert needs == measure(Workload.of({"one": digits}), PRESETS["mini"]).needs
     assert both.names == ("one", "two")
     assert both.digest != Workload.of({"one": digits}).digest
+
+
+@pytest.fixture(scope="module")
+def larger(workload):
+    """A configuration whose memories are smaller than the network, with external memory."""
+    return dataclasses.replace(PRESETS["mini"], weight_depth=64, external=find("ulx3s-85f").external_memory())
+
+
+def test_what_is_larger_than_the_chip_has_a_forecast_and_its_own_cycles(larger, workload, digits):
+    program = compiler.compile(digits, larger)
+    found, forecast = measure(workload, larger), measure(workload, larger, exact=False)
+    assert (found.cycles, found.forecast) == ((program.latency,), False)
+    assert found.moved == (sum(map(moved_bytes, program.programs)),) != (0,)
+    assert (found.traffic, found.needs) == ((0,), LEAST), "its memories are what they are"
+    assert forecast.forecast
+    assert forecast.cycles == pytest.approx(found.cycles, rel=0.25)
+    assert forecast.moved == pytest.approx(found.moved, rel=0.25)
+    for each in (found, forecast):
+        assert Measured.from_record(json.loads(json.dumps(each.record()))) == each
+
+
+def test_on_the_chip_alone_external_memory_changes_a_cycle_or_two(larger, workload):
+    roomy = dataclasses.replace(larger, weight_depth=PRESETS["mini"].weight_depth)
+    found = measure(workload, roomy, exact=False)
+    assert (found.moved, found.forecast) == ((0,), False)
+    assert found.needs.weight_depth == measure(workload, PRESETS["mini"]).needs.weight_depth
+    assert 0 <= found.cycles[0] - measure(workload, PRESETS["mini"]).cycles[0] <= 2
+
+
+def test_weights_are_those_of_the_largest_part(workload):
+    assert workload.weight_bytes == sum(op.weight.size for _, (graph,) in workload.models for op in graph.ops)
+    small = dataclasses.replace(PRESETS["mini"], cols=2, lanes=2, load_rows=1)
+    assert workload.least(small).weight_depth * small.weight_word >= workload.weight_bytes
 
 
 def test_needs_together_are_the_larger_of_each():

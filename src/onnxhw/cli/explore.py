@@ -18,7 +18,7 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from .common.read_options import ReadOptions
 
-OBJECTIVES = ("latency", "cycles", "lut", "ebr", "dsp", "clock", "traffic")
+OBJECTIVES = ("latency", "cycles", "lut", "ebr", "dsp", "clock", "traffic", "moved")
 
 
 @click.command(
@@ -48,7 +48,8 @@ OBJECTIVES = ("latency", "cycles", "lut", "ebr", "dsp", "clock", "traffic")
               help="Place and route N points of the front, at the board's clock.")  # fmt: skip
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, metavar="N",
               help="Placements of each routed point.")  # fmt: skip
-@click.option("--sdram", is_flag=True, help="Configurations with the board's external memory.")
+@click.option("--sdram", is_flag=True, help="Configurations with the board's external memory. The "
+              "default where its block RAMs cannot hold the weights.")
 @click.option("--study", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Where all points are kept; default: study.jsonl in the output directory.")  # fmt: skip
 @(lambda command: with_options(command, *cluster_options))
@@ -67,13 +68,20 @@ def command(
     from ..explore.search import require_optuna
     from ..explore.space import SearchSpace
     from ..explore.workload import Workload
-    from .common.exploration import ExploreProgress, design, print_front, require_models, write_results
+    from .common.exploration import (
+        ExploreProgress,
+        design,
+        needs_external,
+        print_front,
+        require_front,
+        require_models,
+        write_results,
+    )
     from .common.outdir import refuse_unwritable
     from .common.pipeline import target
 
     require_optuna()
     chosen = target(board, None)
-    external = chosen.board.external_memory() if sdram else None
     folder = out or Path("build") / f"explore-{models[0].stem}-{chosen.board.name}"
     refuse_unwritable(folder)
     named = require_models(models)
@@ -82,6 +90,7 @@ def command(
             {name: reading.source(path) for name, path in named.items()}, limits=reading.allowed,
             shapes=reading.sizes, exact_softmax=reading.exact_softmax,
         )  # fmt: skip
+    external = chosen.board.external_memory() if sdram or needs_external(output, workload, chosen.board) else None
     task = Task(workload, SearchSpace(chosen.board, external), Judge(chosen.board))
     campaign = Campaign(task, objectives or DEFAULT_OBJECTIVES, seed)
     with pool(workers, scheduler, dashboard=dashboard) as workplace, ExploreProgress(output, workplace) as progress:
@@ -91,3 +100,4 @@ def command(
     record = write_results(folder, campaign, found, known)
     output.data(record)
     print_front(output, record)
+    require_front(found, chosen.board)

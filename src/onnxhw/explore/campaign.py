@@ -13,7 +13,7 @@ from ..config import HwConfig
 from ..presets import preset
 from .point import DesignPoint, Judge, evaluate
 from .search import Search, SearchState, best, text_of
-from .space import PARAMETERS, SearchSpace, Values
+from .space import SearchSpace, Values
 from .stages import Design, best_seed, routed, spread, synthesized, text_of_stage
 from .study import StudyFile
 from .workload import Workload
@@ -28,12 +28,12 @@ class Task:
     judge: Judge
 
     def point(self, values: Values) -> tuple[DesignPoint, float]:
-        """The point of a choice, and the processor seconds that it took."""
-        return _timed(lambda: evaluate(self.workload, self.space.config(values), self.judge, code=code()))
+        """The point of a choice, with a forecast of networks in segments, and the processor seconds that it took."""
+        return _timed(lambda: evaluate(self.workload, self.space.config(values), self.judge, exact=False, code=code()))
 
-    def exactly(self, config: HwConfig) -> tuple[DesignPoint, float]:
-        """The point of a configuration as it is."""
-        return _timed(lambda: evaluate(self.workload, config, self.judge, fit=False, code=code()))
+    def exactly(self, config: HwConfig, exact: bool = True) -> tuple[DesignPoint, float]:
+        """The point of a configuration as it is; without `exact` with a forecast of networks in segments."""
+        return _timed(lambda: evaluate(self.workload, config, self.judge, fit=False, exact=exact, code=code()))
 
 
 def _timed(make: Callable[[], DesignPoint]) -> tuple[DesignPoint, float]:
@@ -46,9 +46,9 @@ def point_of(task: Task, values: Values) -> tuple[DesignPoint, float]:
     return task.point(values)
 
 
-def exactly(task: Task, config: HwConfig) -> tuple[DesignPoint, float]:
+def exactly(task: Task, config: HwConfig, exact: bool = True) -> tuple[DesignPoint, float]:
     """`Task.exactly`, for a worker."""
-    return task.exactly(config)
+    return task.exactly(config, exact)
 
 
 @lru_cache
@@ -91,7 +91,7 @@ class Campaign:
         """What decides over the points of a study file. Neither seed nor number: more points may be asked later."""
         return {
             "board": self.task.space.board.name, "models": self.task.workload.names,
-            "digest": self.task.workload.digest, "parameters": list(PARAMETERS), "code": code(),
+            "digest": self.task.workload.digest, "parameters": list(self.task.space.parameters), "code": code(),
             "predictions": family_sources(self.task.space.board.family),
             "external": self.task.space.external is not None,
         }  # fmt: skip
@@ -111,6 +111,7 @@ class Campaign:
 
         try:
             search = Search(submit, self.objectives, self.seed, dict(study.points))
+            search.parameters = self.task.space.parameters
             search.progress = lambda state: progress(state, study.seconds)
             points = search.run(wanted, first)
             found = Found(points, self.confirmed(pool, shared, study, points), study.seconds)
@@ -181,9 +182,9 @@ class Reference:
 
 
 def reference(pool: TaskPool, task: Task) -> Reference:
-    """The board's presets on the workload, as they are."""
+    """The board's presets on the workload, as they are, with a forecast of networks in segments."""
     shared = pool.share(task)
-    configs = [preset(name) for name in task.space.board.presets]
-    waiting = [(config, pool.submit(exactly, shared, config)) for config in configs]
+    configs = [task.space.with_external(preset(name)) for name in task.space.board.presets]
+    waiting = [(config, pool.submit(exactly, shared, config, False)) for config in configs]
     choices = [choice for config in configs if (choice := task.space.values(config))]
     return Reference({config.name: wait()[0] for config, wait in waiting}, tuple(choices))

@@ -21,10 +21,11 @@ from .workload import Workload, measured
 class DesignPoint:
     """A configuration for a board.
 
-    `cycles`, `traffic`: per model, of one inference: exact cycles from the last input on, as `compile` predicts them,
-    and bytes between core and on-chip memories. `lut`, `ff`, `mhz` are predicted; `dsp` and `ebr` are exact. `refused`
-    says why it is no solution; `excess` by how much, as a sum of shares, for the search. A refused point may be without
-    cycles.
+    `cycles`, `traffic`, `moved`: per model, of one inference: exact cycles from the last input on, as `compile`
+    predicts them, bytes between core and on-chip memories, and bytes between core and external memory. `lut`, `ff`,
+    `mhz` are predicted; `dsp` and `ebr` are exact. `refused` says why it is no solution; `excess` by how much, as a sum
+    of shares, for the search. A refused point may be without cycles. With `forecast` cycles and bytes moved are those
+    of a plan that is quick to find, within some 20 %: of networks in segments, until the point is in the front.
     """
 
     config: HwConfig
@@ -37,6 +38,8 @@ class DesignPoint:
     mhz: float = 0.0
     refused: str = ""
     excess: float = 0.0
+    moved: tuple[int, ...] = ()
+    forecast: bool = False
 
     def record(self) -> dict[str, Any]:
         """As plain data; `from_record` reads it back."""
@@ -48,8 +51,8 @@ class DesignPoint:
         """Inverse of `record`; `KeyError`, `TypeError` or `UsageError` for anything else."""
         plain = {each.name: record[each.name] for each in dataclasses.fields(cls)}
         config = HwConfig.from_json(json.dumps(plain.pop("config")))
-        cycles, traffic = (tuple(map(int, plain.pop(name))) for name in ("cycles", "traffic"))
-        return cls(config, cycles, traffic, **plain)
+        cycles, traffic, moved = (tuple(map(int, plain.pop(name))) for name in ("cycles", "traffic", "moved"))
+        return cls(config, cycles, traffic, moved=moved, **plain)
 
     @property
     def latency_us(self) -> float:
@@ -70,6 +73,7 @@ OBJECTIVES: dict[str, Callable[[DesignPoint], float]] = {
     "dsp": lambda point: point.dsp,
     "clock": lambda point: -point.mhz,
     "traffic": lambda point: mean(point.traffic),
+    "moved": lambda point: sum(point.moved),
 }
 """What can be made small. "clock" is the negative of the predicted one."""
 DEFAULT_OBJECTIVES = ("latency", "lut", "ebr")
@@ -98,20 +102,23 @@ class Judge:
         )  # fmt: skip
 
 
-def evaluate(workload: Workload, config: HwConfig, judge: Judge, *, fit: bool = True, code: str = "") -> DesignPoint:
-    """The point of a configuration; with `fit` its memories are cut to what the programs need first. `code`: of what
-    the result in the content cache must be.
+def evaluate(
+    workload: Workload, config: HwConfig, judge: Judge, *, fit: bool = True, exact: bool = True, code: str = ""
+) -> DesignPoint:
+    """The point of a configuration; with `fit` its memories are cut to what the programs need first, unless there is
+    external memory: then after it, if all programs are on the chip alone. Without `exact` networks in segments have
+    a forecast. `code`: of what the result in the content cache must be.
 
     A configuration that does not fit the board whatever the programs are is not scheduled.
     """
     estimate = family_of(judge.board).estimate
-    small = fitted(config, workload.least(config), estimate) if fit else config
+    small = fitted(config, workload.least(config), estimate) if fit and config.external is None else config
     first = judge.resources(DesignPoint(small))
     if first.refused:
         return first
     try:
-        found = measured(workload, config, code)
+        found = measured(workload, config, code, exact)
     except (DoesNotFitError, UnsupportedError) as error:
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=1.0)
-    final = fitted(config, found.needs, estimate) if fit else config
-    return judge.resources(DesignPoint(final, found.cycles, found.traffic))
+    final = fitted(config, found.needs, estimate) if fit and not any(found.moved) else config
+    return judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))

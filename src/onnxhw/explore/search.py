@@ -6,7 +6,7 @@ is the same with one worker and with fifty, and one that is resumed asks again w
 
 import json
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ class _Trial:
 
 @dataclass
 class Search:
-    """A search for small `objectives` (names of `OBJECTIVES`).
+    """A search for small `objectives` (names of `OBJECTIVES`) among the choices of `parameters`.
 
     `submit` has the point of a choice computed and keeps it in `known`, by `text_of` the choice; points that are there
     at the beginning are not computed again. `progress` is told how far the search is, after each point.
@@ -69,6 +69,7 @@ class Search:
     seed: int = 0
     known: dict[str, DesignPoint] = field(default_factory=dict)
     progress: Callable[[SearchState], None] = lambda state: None
+    parameters: Mapping[str, tuple[int | str, ...]] = field(default_factory=lambda: PARAMETERS)
 
     def run(self, wanted: int, first: Sequence[Values] = ()) -> list[DesignPoint]:
         """Points in the order of asking, each once, until `wanted` of them have cycles; `first` are asked first.
@@ -95,7 +96,7 @@ class Search:
         return list(told.values())
 
     def _ask(self, study: "optuna.Study", under_way: dict[str, Waiting[DesignPoint]]) -> _Trial:
-        trial = study.ask(_distributions())
+        trial = study.ask(_distributions(self.parameters))
         key = text_of(trial.params)
         if key not in self.known and key not in under_way:
             under_way[key] = self.submit(trial.params)
@@ -137,6 +138,6 @@ def require_optuna() -> Any:
     return optuna
 
 
-def _distributions() -> dict[str, Any]:
+def _distributions(parameters: Mapping[str, tuple[int | str, ...]]) -> dict[str, Any]:
     make = require_optuna().distributions.CategoricalDistribution
-    return {name: make(choices) for name, choices in PARAMETERS.items()}
+    return {name: make(choices) for name, choices in parameters.items()}

@@ -3,10 +3,12 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..board import Board
 from ..config import HwConfig
 from ..external import ExternalMemory
+from ..presets import SDRAM
 
 Values = Mapping[str, int | str]
 """A choice for each parameter of `PARAMETERS`."""
@@ -30,6 +32,18 @@ PARAMETERS: dict[str, tuple[int | str, ...]] = {
 """The choices. Word and depths are powers of two because memories and addresses are; columns are as fine as the
 multipliers of small devices want them; a second step of rows (`halved_rows`: R is W / 2) is where a word takes two
 cycles; accumulators of less than 24 bits hold no sum of a real network."""
+EXTERNAL: dict[str, tuple[int | str, ...]] = {
+    "weight_kib": (8, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256),
+    "param_depth": (64, 128, 256, 512, 1024),
+    "tables": (1, 2, 4, 8),
+    "load_ucode": (256, 320, 512, 1024),
+    "array_ucode": (256, 512, 1024),
+    "depthwise_ucode": (256, 320, 512, 1024),
+    "vector_ucode": (256, 512, 1024, 1536),
+}
+"""What is chosen besides where there is external memory: how a network is cut into segments depends on these memories,
+so they bound its cycles. Weights in KiB, for their words are of many sizes; the depths are those of the presets and
+powers of two around them."""
 ROOM = 8192
 """Words of memories that bound no schedule while a point is computed (weights 16 times as many): larger than any
 program of a network that a device of this size holds. `sizing.fitted` cuts them to what is used."""
@@ -37,13 +51,19 @@ program of a network that a device of this size holds. `sizing.fitted` cuts them
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """Configurations for a board. With `external` each has that memory outside of the device."""
+    """Configurations for a board. With `external` each has that memory outside of the device, and all memories on it
+    are chosen."""
 
     board: Board
     external: ExternalMemory | None = None
 
+    @property
+    def parameters(self) -> dict[str, tuple[int | str, ...]]:
+        """The choices of each parameter."""
+        return PARAMETERS if self.external is None else {**PARAMETERS, **EXTERNAL}
+
     def config(self, values: Values) -> HwConfig:
-        """The configuration of a choice, with room for any program.
+        """The configuration of a choice; without external memory it has room for any program.
 
         What contradicts itself is repaired, so that every choice is a configuration: lanes divide the word and are at
         most the columns; weights are loaded by at most all rows; the operand is read unaligned only where R is W. Of
@@ -62,6 +82,10 @@ class SearchSpace:
             depthwise=number["depthwise"], window_depth=number["window_depth"],
             unaligned=min(number["unaligned"], word) if rows == word else 0, external=self.external,
         )  # fmt: skip
+        if self.external is not None:
+            chosen: dict[str, Any] = {name: number[name] for name in EXTERNAL if name != "weight_kib"}
+            words = max(1, 1024 * number["weight_kib"] // config.weight_word)
+            config = dataclasses.replace(config, weight_depth=words, **chosen)
         return self.with_multipliers(config)
 
     def with_multipliers(self, config: HwConfig) -> HwConfig:
@@ -69,22 +93,33 @@ class SearchSpace:
         missing = config.array_multipliers + config.lanes * config.requant_dsps - self.board.resources.dsp
         return dataclasses.replace(config, array_fabric=max(0, min(missing, config.array_multipliers)))
 
+    def with_external(self, config: HwConfig) -> HwConfig:
+        """A preset with the external memory of the space, if it has one, by the name of a preset with it."""
+        if self.external is None:
+            return config
+        return dataclasses.replace(config, name=f"{config.name}{SDRAM}", external=self.external)
+
     def values(self, config: HwConfig) -> dict[str, int | str] | None:
-        """The choice that gives a configuration but for the depths that `config` leaves open; None if none does."""
-        found: dict[str, int | str] = {name: getattr(config, name) for name in PARAMETERS if name != "halved_rows"}
+        """The choice that gives a configuration but for the depths that `config` leaves open, or with external memory
+        for a part of its weight memory; None if none does."""
+        fields = [name for name in self.parameters if name not in ("halved_rows", "weight_kib")]
+        found: dict[str, int | str] = {name: getattr(config, name) for name in fields}
         found["halved_rows"] = 0 if config.rows == config.word else 1
-        if any(value not in PARAMETERS[name] for name, value in found.items()):
+        if self.external is not None:
+            kib = [n for n in EXTERNAL["weight_kib"] if isinstance(n, int) and 1024 * n <= config.weight_bytes]
+            found["weight_kib"] = max(kib, default=0)
+        if any(value not in self.parameters[name] for name, value in found.items()):
             return None
         made = self.config(found)
-        same = (*PARAMETERS, "rows", "array_fabric")
-        fields = [name for name in same if name != "halved_rows"]
-        return found if all(getattr(made, name) == getattr(config, name) for name in fields) else None
+        same = [*fields, "rows", "array_fabric"]
+        return found if all(getattr(made, name) == getattr(config, name) for name in same) else None
 
 
 def restated(values: Values) -> dict[str, int | str]:
     """A choice with each value in its parameter's own type, as read from a file; `KeyError` or `ValueError` if it is
     none."""
-    found = {name: values[name] for name in PARAMETERS}
-    if any(value not in PARAMETERS[name] for name, value in found.items()):
+    choices = {**PARAMETERS, **EXTERNAL} if any(name in values for name in EXTERNAL) else PARAMETERS
+    found = {name: values[name] for name in choices}
+    if any(value not in choices[name] for name, value in found.items()):
         raise ValueError("not a choice of the search space")
     return found

@@ -19,7 +19,7 @@ from .point import DesignPoint
 from .search import text_of
 from .space import Values, restated
 
-FORMAT = 1
+FORMAT = 2
 """Version of the lines."""
 
 

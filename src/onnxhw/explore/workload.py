@@ -5,12 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from .. import sched
 from ..build.cache import Cache, key_of
-from ..compiler.capacity import weight_bytes
-from ..config import HwConfig
+from ..compiler import compile_graph
+from ..compiler.capacity import excess, weight_bytes
+from ..compiler.segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
+from ..config import ADDRESS_BITS, HwConfig
 from ..ir.graph import Graph
 from ..ir.text import text
 from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector
@@ -19,7 +22,9 @@ from ..isa.timing import load_steps, pixels, tiles, vector_cycles
 from ..onnxfile.limits import Limits
 from ..onnxmodel.prepared import Source
 from ..partition import read, refuse, require_hardware
+from ..passes.dead_channel_elimination import eliminate_dead_channels
 from ..passes.variants import variants
+from ..program.external_use import moved_bytes
 from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 
@@ -54,12 +59,21 @@ class Workload:
                 state.update(text(graph, constants=True).encode())
         return cls(tuple(found), state.hexdigest())
 
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of the weights of the part with the most, without its constant channels: what memory of any
+        configuration must hold at once where there is no external one."""
+        graphs = [graph for _, parts in self.models for graph in parts]
+        reduced = [[graph, *(one.graph for one in [eliminate_dead_channels(graph)] if one)] for graph in graphs]
+        return max(min(map(weight_bytes, forms)) for forms in reduced)
+
     def least(self, config: HwConfig) -> "MemoryNeeds":
         """What any program of the models needs of a configuration's memories, as far as it is known at once."""
         graphs = [graph for _, parts in self.models for graph in parts]
         forms = [[one.graph for group in variants(graph, config) for one in group] for graph in graphs]
         bytes_ = max(min(map(weight_bytes, each)) for each in forms)
-        return replace(LEAST, weight_depth=max(1, -(-bytes_ // config.weight_word)))
+        words = min(max(1, -(-bytes_ // config.weight_word)), 1 << ADDRESS_BITS["weight_depth"])
+        return replace(LEAST, weight_depth=words)  # of what no address reaches, no device has the block RAMs
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,43 +105,78 @@ class MemoryNeeds:
 
 @dataclass(frozen=True)
 class Measured:
-    """Of a workload on a configuration: per model the exact cycles of an inference, as `compile` predicts them, and the
-    bytes that pass between core and on-chip memories; and what the programs use of the memories."""
+    """Of a workload on a configuration: per model the exact cycles of an inference, as `compile` predicts them, the
+    bytes that pass between core and on-chip memories of programs on the chip alone, and those between core and external
+    memory of programs in segments; and what the programs on the chip alone use of the memories. With `forecast` cycles
+    and bytes in segments are about right: within some 20 %."""
 
     cycles: tuple[int, ...]
     traffic: tuple[int, ...]
     needs: MemoryNeeds
+    moved: tuple[int, ...] = ()
+    forecast: bool = False
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> "Measured":
+        """Inverse of `record`."""
+        cycles, traffic, moved = (tuple(record[name]) for name in ("cycles", "traffic", "moved"))
+        return cls(cycles, traffic, MemoryNeeds(**record["needs"]), moved, record["forecast"])
+
+    def record(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**vars(self), "needs": self.needs.record()}
 
 
 NEUTRAL = {"name": "", "multiplier": "dsp", "requant_dsps": 5, "array_fabric": 0}
 """Fields that change no cycle and no memory of a program: which multipliers are the device's cells."""
 
 
-def measured(workload: Workload, config: HwConfig, code: str) -> Measured:
+def measured(workload: Workload, config: HwConfig, code: str, exact: bool = True) -> Measured:
     """As `measure`, from the content cache if a configuration of the same cycles was measured by the same `code`."""
     neutral: dict[str, Any] = dict(NEUTRAL)
-    key = key_of({"models": workload.digest, "code": code, "config": replace(config, **neutral).to_json()})
+    same = replace(config, **neutral).to_json()
+    key = key_of({"models": workload.digest, "code": code, "config": same, "exact": str(exact)})
     cache = Cache(KIND)
     if found := cache.load(key):
-        record = json.loads(found["measured.json"])
-        return Measured(tuple(record["cycles"]), tuple(record["traffic"]), MemoryNeeds(**record["needs"]))
-    made = measure(workload, config)
-    record = {"cycles": made.cycles, "traffic": made.traffic, "needs": made.needs.record()}
-    cache.store(key, {"measured.json": json.dumps(record).encode()}, label=", ".join(workload.names))
+        return Measured.from_record(json.loads(found["measured.json"]))
+    made = measure(workload, config, exact)
+    cache.store(key, {"measured.json": json.dumps(made.record()).encode()}, label=", ".join(workload.names))
     return made
 
 
-def measure(workload: Workload, config: HwConfig) -> Measured:
-    """Schedule every model on a configuration. `DoesNotFitError` or `UnsupportedError` of the first part that cannot be
-    scheduled: operations that `compile` would give to the host then are no point of a search."""
-    needs, cycles, traffic = LEAST, list[int](), list[int]()
+def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measured:
+    """Schedule every model on a configuration; with external memory, what is larger than the chip in segments, unless
+    `exact` by a forecast. `DoesNotFitError` or `UnsupportedError` of the first part that cannot be scheduled:
+    operations that `compile` would give to the host then are no point of a search."""
+    needs, forecast, rows = LEAST, False, list[tuple[int, int, int]]()
     for _, graphs in workload.models:
-        programs = [sched.fastest(variants(graph, config), config) for graph in graphs]
-        cycles.append(sum(map(latency, programs)))
-        traffic.append(sum(map(memory_bytes, programs)))
-        for program in programs:
-            needs = needs.with_those_of(_needs(program))
-    return Measured(tuple(cycles), tuple(traffic), needs)
+        cycles = traffic = moved = 0
+        for graph in graphs:
+            made = _made(graph, config, exact)
+            if isinstance(made, Forecast):
+                cycles, moved, forecast = cycles + made.cycles, moved + made.moved_bytes, True
+                continue
+            cycles, bytes_ = cycles + latency(made), moved_bytes(made)
+            moved += bytes_
+            if not bytes_:
+                traffic, needs = traffic + memory_bytes(made), needs.with_those_of(_needs(made))
+        rows.append((cycles, traffic, moved))
+    per_model = [tuple(figures) for figures in zip(*rows, strict=True)]
+    return Measured(per_model[0], per_model[1], needs, per_model[2], forecast)
+
+
+def _made(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
+    def on_chip() -> DeviceProgram:
+        return sched.fastest(variants(graph, config), config)
+
+    if config.external is None:
+        return on_chip()
+    if exact:
+        return compile_graph(graph, config)
+    segmented = SegmentedGraphs(config)
+    if excess(graph, config):
+        return segmented.forecast(graph)
+    return on_chip_or_segmented(on_chip, lambda: segmented.forecast(graph))
 
 
 def _needs(program: DeviceProgram) -> MemoryNeeds:

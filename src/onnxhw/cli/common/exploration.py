@@ -10,13 +10,19 @@ from ...board import Board
 from ...build.duration import duration_text
 from ...cluster import TaskPool
 from ...config import HwConfig
-from ...errors import UsageError
+from ...errors import DoesNotFitError, UsageError
 from ...explore.campaign import Campaign, Found, Reference
 from ...explore.point import DesignPoint, mean
 from ...explore.report import page
 from ...explore.search import SearchState
+from ...explore.workload import Workload
 from .outdir import staged
 from .output import Output
+
+PRESETS = "Presets of the board", "Presets of the board (in segments: forecasts, within some 20 %)"
+"""Title of their table, without and with forecasts among them."""
+BLOCK_RAM_BYTES = 18 * 1024 // 8
+"""Of a block RAM of the families there are."""
 
 
 def design(board: Board, config: HwConfig, clock_hz: int) -> Any:
@@ -33,6 +39,28 @@ def require_models(paths: Sequence[Path]) -> dict[str, Path]:
         what = "two models have the same name, by which results tell them apart"
         raise UsageError("E2805", what, where=", ".join(map(str, paths)), hint="rename one")
     return found
+
+
+def needs_external(output: Output, workload: Workload, board: Board) -> bool:
+    """Whether a search is among configurations with external memory though nobody said so: the board has some, and its
+    block RAMs hold fewer bytes than the weights are. Says so."""
+    have, needed = board.resources.ebr * BLOCK_RAM_BYTES, workload.weight_bytes
+    if board.external is None or needed <= have:
+        return False
+    output.message(f"{needed:,} bytes of weights, {have:,} of block RAM: configurations with external memory (--sdram)")
+    return True
+
+
+def require_front(found: Found, board: Board) -> None:
+    """`DoesNotFitError` E5108 if no configuration that was asked runs the models, with the reason of the nearest."""
+    if found.front:
+        return
+    nearest = min(found.points, key=lambda point: point.excess)
+    hint = "more --points, or a larger board: onnxhw boards MODEL"
+    if board.external is not None and nearest.config.external is None:
+        hint = f"--sdram: configurations with the board's external memory; {hint}"
+    what = f"none of {len(found.points)} configurations runs the models; the nearest: {nearest.refused}"
+    raise DoesNotFitError("E5108", what, where=f"board {board.name}", hint=hint)
 
 
 class ExploreProgress:
@@ -112,23 +140,29 @@ def _figures(point: DesignPoint, campaign: Campaign) -> dict[str, Any]:
         "cycles": sum(point.cycles), "model_cycles": dict(zip(names, point.cycles, strict=False)),
         "latency_us": round(point.latency_us, 2) if point.cycles else None,
         "mhz": round(point.mhz, 1), "lut": point.lut, "ff": point.ff, "dsp": point.dsp, "ebr": point.ebr,
-        "traffic": round(mean(point.traffic)) if point.cycles else None, "refused": point.refused,
+        "traffic": round(mean(point.traffic)) if point.cycles else None,
+        "moved": sum(point.moved) if point.cycles else None, "forecast": point.forecast, "refused": point.refused,
     }  # fmt: skip
 
 
 def print_front(output: Output, record: dict[str, Any]) -> None:
     """The front and the hand-made presets for people."""
-    columns = ("preset", "cycles", "us", "MHz", "LUT4", "FF", "DSP", "block RAM", "array", "lanes", "bytes moved")
+    columns: tuple[str, ...] = (
+        "preset", "cycles", "us", "MHz", "LUT4", "FF", "DSP", "block RAM", "array", "lanes", "on-chip bytes",
+        "external bytes",
+    )  # fmt: skip
 
     def row(each: dict[str, Any]) -> tuple[object, ...]:
         config = each.get("config")
         array = f"{config['rows']} x {config['cols']} {config['inner_product']}" if config else ""
         return (each["preset"], each["cycles"] or None, each["latency_us"], round(each["mhz"]), each["lut"], each["ff"],
-                each["dsp"], each["ebr"], array, config["lanes"] if config else None, each["traffic"])  # fmt: skip
+                each["dsp"], each["ebr"], array, config["lanes"] if config else None, each["traffic"],
+                each["moved"])  # fmt: skip
 
     title = f"The front of {record['points']} points on {record['board']}"
     output.table(columns, [row(each) for each in record["front"]], title=f"{title} (logic and clock are predicted)")
-    output.table(columns, [row(each) for each in record["presets"]], title="Presets of the board")
+    forecasts = any(each["forecast"] for each in record["presets"])
+    output.table(columns, [row(each) for each in record["presets"]], title=PRESETS[forecasts])
     for each in record["presets"]:
         if each["refused"]:
             output.line(f"{each['preset']}: {each['refused']}")
