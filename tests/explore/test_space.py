@@ -71,3 +71,15 @@ def test_what_is_no_choice_is_said_to_be_none():
         restated({**first, "word": 5})
     with pytest.raises(KeyError):
         restated({"word": 8})
+
+
+@given(CHOICES, st.integers(0, 200))
+def test_a_line_buffer_is_no_longer_than_rows_are(values, longest):
+    made = SearchSpace(find("ulx3s-85f")).config(values)
+    config = SearchSpace.with_line_buffer(made, longest)
+    assert config.depthwise <= made.depthwise
+    assert config.depthwise in PARAMETERS["depthwise"]
+    assert config.depthwise == made.depthwise or longest <= config.depthwise
+    assert bool(config.depthwise) == bool(longest and made.depthwise)
+    assert dataclasses.replace(config, depthwise=made.depthwise, window_depth=made.window_depth) == made
+    assert config.window_depth == (made.window_depth if config.depthwise else 512)

@@ -29,7 +29,8 @@ class Task:
 
     def point(self, values: Values) -> tuple[DesignPoint, float]:
         """The point of a choice, with a forecast of networks in segments, and the processor seconds that it took."""
-        return _timed(lambda: evaluate(self.workload, self.space.config(values), self.judge, exact=False, code=code()))
+        config = self.space.with_line_buffer(self.space.config(values), self.workload.longest_strip)
+        return _timed(lambda: evaluate(self.workload, config, self.judge, exact=False, code=code()))
 
     def exactly(self, config: HwConfig, exact: bool = True) -> tuple[DesignPoint, float]:
         """The point of a configuration as it is; without `exact` with a forecast of networks in segments."""

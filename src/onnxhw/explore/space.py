@@ -44,6 +44,8 @@ EXTERNAL: dict[str, tuple[int | str, ...]] = {
 """What is chosen besides where there is external memory: how a network is cut into segments depends on these memories,
 so they bound its cycles. Weights in KiB, for their words are of many sizes; the depths are those of the presets and
 powers of two around them."""
+UNUSED = 512
+"""Rows of the depthwise unit's sums where there is no such unit, `HwConfig`'s default: one configuration, not three."""
 ROOM = 8192
 """Words of memories that bound no schedule while a point is computed (weights 16 times as many): larger than any
 program of a network that a device of this size holds. `sizing.fitted` cuts them to what is used."""
@@ -79,7 +81,7 @@ class SearchSpace:
             weight_depth=16 * ROOM, acc_depth=number["acc_depth"], param_depth=ROOM, tables=16,
             load_ucode=ROOM, array_ucode=ROOM, depthwise_ucode=ROOM, vector_ucode=ROOM,
             requant_dsps=number["requant_dsps"], inner_product=str(values["inner_product"]),
-            depthwise=number["depthwise"], window_depth=number["window_depth"],
+            depthwise=number["depthwise"], window_depth=number["window_depth"] if number["depthwise"] else UNUSED,
             unaligned=min(number["unaligned"], word) if rows == word else 0, external=self.external,
         )  # fmt: skip
         if self.external is not None:
@@ -87,6 +89,16 @@ class SearchSpace:
             words = max(1, 1024 * number["weight_kib"] // config.weight_word)
             config = dataclasses.replace(config, weight_depth=words, **chosen)
         return self.with_multipliers(config)
+
+    @staticmethod
+    def with_line_buffer(config: HwConfig, longest: int) -> HwConfig:
+        """The same with a line buffer of the depthwise unit that is no longer than `longest` columns need, which is 0
+        where there is nothing for the unit: a longer one changes no cycle."""
+        choices = [n for n in PARAMETERS["depthwise"] if isinstance(n, int) and n >= longest]
+        shorter = min([config.depthwise, *choices]) if longest else 0
+        if shorter == config.depthwise:
+            return config
+        return dataclasses.replace(config, depthwise=shorter, window_depth=config.window_depth if shorter else UNUSED)
 
     def with_multipliers(self, config: HwConfig) -> HwConfig:
         """The same with as many multipliers of fabric in the array as the device has cells too few."""

@@ -13,7 +13,7 @@ from ..build.cache import Cache, key_of
 from ..compiler import compile_graph
 from ..compiler.capacity import excess, weight_bytes
 from ..compiler.segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
-from ..config import ADDRESS_BITS, HwConfig
+from ..config import ADDRESS_BITS, WINDOW, HwConfig
 from ..ir.graph import Graph
 from ..ir.text import text
 from ..isa.instructions import UNITS, Array, Depthwise, Load, Ordered, Vector
@@ -66,6 +66,16 @@ class Workload:
         graphs = [graph for _, parts in self.models for graph in parts]
         reduced = [[graph, *(one.graph for one in [eliminate_dead_channels(graph)] if one)] for graph in graphs]
         return max(min(map(weight_bytes, forms)) for forms in reduced)
+
+    @cached_property
+    def longest_strip(self) -> int:
+        """Columns of the longest row that the depthwise unit reads at once, padding included; 0 if nothing is its."""
+        found = 0
+        for graph in (graph for _, parts in self.models for graph in parts):
+            ops = (op for op in graph.ops if op.channelwise)
+            widths = ((graph.tensors[op.output].width - 1) * op.window.strides[1] + WINDOW for op in ops)
+            found = max(found, *widths, 0)
+        return found
 
     def least(self, config: HwConfig) -> "MemoryNeeds":
         """What any program of the models needs of a configuration's memories, as far as it is known at once."""

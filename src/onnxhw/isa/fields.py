@@ -92,13 +92,14 @@ class Instruction:
 
     @classmethod
     @cache
-    def touched(cls) -> tuple[tuple[str, int], ...]:
-        """The fields, each with a mask of the words that it lies in."""
-        found = []
+    def touched(cls) -> tuple[int, ...]:
+        """Of each field in the order of declaration, which is that of an instruction's `__dict__`, a mask of the words
+        that it lies in."""
+        found = {}
         for spec in cls.specs():
             first, last = spec.offset // WORD_BITS, (spec.offset + spec.bits - 1) // WORD_BITS
-            found.append((spec.name, (2 << last) - (1 << first)))
-        return tuple(found)
+            found[spec.name] = (2 << last) - (1 << first)
+        return tuple(found[field.name] for field in dataclasses.fields(cls))
 
     @classmethod
     @cache

@@ -12,6 +12,8 @@ once more gives its first word.
 """
 
 from collections.abc import Sequence
+from itertools import compress
+from operator import ne
 from typing import TypeVar
 
 from ..errors import InternalError
@@ -24,10 +26,10 @@ def mask(before: Instruction | None, instruction: Instruction) -> int:
     """Bit w: word w is given; `before` is the unit's instruction before, if there is one."""
     if before is None:
         return (1 << instruction.words()) - 1
-    old, new, found = before.__dict__, instruction.__dict__, 0
-    for name, touched in instruction.touched():
-        if old[name] != new[name]:
-            found |= touched
+    changed = map(ne, before.__dict__.values(), instruction.__dict__.values())
+    found = 0
+    for touched in compress(instruction.touched(), changed):
+        found |= touched
     return found or 1
 
 
