@@ -40,6 +40,16 @@ def test_a_list_that_belongs_to_another_operator() -> None:
     assert found(text_model(f"{WIDE} {{ y = Conv<shape=[2,2]>(x, w) }}")) == {"E3344"}
 
 
+def test_an_attribute_of_a_later_operator_set_is_said_to_be_one() -> None:
+    """As a quantizer leaves scales per channel in a model of operator set 11."""
+    graph = "g (int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }"
+    (one,) = (each for each in diagnose(text_model(graph, opset=11)) if each.code == "E3344")
+    assert "operator set 13 has it" in one.hint
+    graph = f"{IO} {{ y = Relu<alpha=1.0>(x) }}"
+    (other,) = (each for each in diagnose(text_model(graph)) if each.code == "E3344")
+    assert "operator set" not in other.hint
+
+
 @pytest.mark.parametrize(
     ("code", "broken", "right"), CASES, ids=[f"{code}-{n}" for n, (code, _, _) in enumerate(CASES)]
 )

@@ -6,7 +6,7 @@ from typing import Any
 import onnx
 
 from .findings import Findings, label
-from .signatures import Signature
+from .signatures import Signature, first_with
 
 A = onnx.AttributeProto
 PAYLOADS = {
@@ -127,12 +127,12 @@ def _against(attribute: onnx.AttributeProto, known: Signature, node: onnx.NodePr
     entry = known.attributes.get(attribute.name)
     if entry is None:
         if attribute.name and not attribute.name.startswith("__"):  # such names are an implementation's own
-            findings.error(
-                "E3344",
-                label(node),
-                f"has no attribute {attribute.name!r} in operator set version {known.since}",
-                f"it has {', '.join(sorted(known.attributes)) or 'none'}",
-            )
+            hint = f"it has {', '.join(sorted(known.attributes)) or 'none'}"
+            later = first_with(node.op_type, node.domain, attribute.name)
+            if later and later > known.since:
+                hint += f"; operator set {later} has it: convert the model to that one before what adds the attribute"
+            what = f"has no attribute {attribute.name!r} in operator set version {known.since}"
+            findings.error("E3344", label(node), what, hint)
     elif entry != attribute.type:
         findings.error(
             "E3346",

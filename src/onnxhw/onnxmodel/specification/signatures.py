@@ -98,6 +98,17 @@ def first(op_type: str, domain: str) -> int | None:
     return min((one.since_version for one in schemas if (canonical(one.domain), one.name) == names), default=None)
 
 
+@lru_cache(maxsize=64)
+def first_with(op_type: str, domain: str, attribute: str) -> int | None:
+    """The version of onnx's operator set with which the operator got an attribute; None if no version has it."""
+    names = (canonical(domain), op_type)
+    found = (
+        one.since_version for one in defs.get_all_schemas_with_history()
+        if (canonical(one.domain), one.name) == names and attribute in one.attributes
+    )  # fmt: skip
+    return min(found, default=None)
+
+
 def _option(formal: defs.OpSchema.FormalParameter) -> str:
     options = defs.OpSchema.FormalParameterOption
     return {options.Optional: "optional", options.Variadic: "variadic"}.get(formal.option, "single")
