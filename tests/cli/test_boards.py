@@ -5,12 +5,14 @@ import re
 from pathlib import Path
 
 import pytest
+from large_graphs import network
 
 from onnxhw import board
 from onnxhw.board_pins import KEYS as PINS
 from onnxhw.board_tables import OF_CLASS, OPTIONAL, SECTIONS
 from onnxhw.cli import main
 from onnxhw.devices import find_family
+from onnxhw.errors import DoesNotFitError
 
 PAGE = Path(__file__).parents[2] / "docs" / "boards.md"
 MODEL = str(Path(__file__).parents[2] / "examples" / "digits.onnx")
@@ -135,3 +137,28 @@ def test_the_page_alone_makes_a_board(here, capsys):
     rx, tx = (inner.ios[0].names[0] for inner in theirs.lookup("uart", 0).ios)
     (clock,) = theirs.lookup("clk25", 0).ios[0].names
     assert sites == {"clock_0__io": clock, "uart_0__rx__io": rx, "uart_0__tx__io": tx}
+
+
+def test_large_models_are_forecast(tmp_path, capsys, monkeypatch):
+    """What is too small is not compiled for, and the small boards' preset with SDRAM is there, with cycles about."""
+    model = tmp_path / "large.onnx"
+    model.write_bytes(network(width=128, size=32))
+    monkeypatch.setattr("onnxhw.compiler.capacity.QUICK", 4)
+    compiled = []
+
+    def refused(source, config, **more):
+        compiled.append(config.name)
+        raise DoesNotFitError("E5102", "not tried")
+
+    monkeypatch.setattr("onnxhw.compiler.place_and_schedule", refused)
+    assert main(["boards", str(model), "--json"]) == 0
+    rows = {row["preset"]: row for row in json.loads(capsys.readouterr().out)["presets"]}
+    small = rows["ulx3s-25f-dense+sdram"]
+    assert {"ulx3s-12f", "ulx3s-25f"} <= set(small["boards"])
+    assert (small["fits"], small["about"], small["reason"]) == (True, True, "")
+    assert small["predicted_cycles"] > rows["ulx3s-85f+sdram"]["predicted_cycles"] > 0
+    assert rows["mini"]["fits"] is False
+    assert rows["mini"]["reason"].startswith("E51")
+    assert not {"mini", "ulx3s-25f-dense+sdram", "ulx3s-85f+sdram"} & set(compiled)
+    assert main(["boards", str(model)]) == 0
+    assert f"about {small['predicted_cycles']:,}" in " ".join(capsys.readouterr().out.split())

@@ -193,6 +193,7 @@ def test_one_array_does_not_hold_two_outputs(tmp_path):
 
 def test_classes_are_told_of_scores_only():
     assert top_classes({"y": np.array([[1, 5], [7, 2]])}, 2) == [1, 0]
+    assert top_classes({"y": np.eye(1, 1001, 999)}, 1) == [999]  # ImageNet with a class for the background
     assert top_classes({"y": np.array([[1], [7]])}, 2) is None
     assert top_classes({"y": np.ones((2, 2)), "z": np.ones((2, 2))}, 2) is None
     assert top_classes({"y": np.ones((2, 5, 1, 1))}, 2) == [0, 0]

@@ -76,6 +76,11 @@ def test_images_in_classes_out(
     assert record["line_ms"] == pytest.approx(record["throughput"]["line_ms"], rel=0.05)
     assert main(["run", str(folder), "-d", "emu:", "-i", str(images)]) == 0
     text = capsys.readouterr().out
+    names = sorted(file.name for file in images.iterdir())
+    assert record["images"] == names
+    assert [line.split()[1:] for line in text.splitlines() if line.startswith("class:")] == [
+        [str(number), name] for number, name in zip(record["classes"], names, strict=True)
+    ]
     assert f"at most {record['throughput']['per_second']:,.1f} per second, bound by the link" in text
 
 

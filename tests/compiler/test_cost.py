@@ -21,8 +21,8 @@ FAST = Rates(1_000_000_000, 100_000_000)
 """A line on which nearly nothing waits."""
 
 
-def cost(line: float, host: float, load: float = 0.0, core: float = 0.0) -> Cost:
-    return Cost(line, core, load, host, host)
+def cost(line: float, host: float, load: float = 0.0, core: float = 0.0, multiplies: bool = True) -> Cost:
+    return Cost(line, core, load, host, host, multiplies=multiplies)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +31,8 @@ def cost(line: float, host: float, load: float = 0.0, core: float = 0.0) -> Cost
         ([cost(5, 1)], set()),  # the whole model: whoever compiles it wants it there
         ([cost(5, 1), cost(5, 1)], set()),  # all of it
         ([cost(50, 9), cost(5, 0.1), cost(50, 9), cost(4, 0.1)], {1, 3}),  # but for what is next to nothing of it
+        ([cost(50, 9), cost(5, 3, multiplies=False)], {1}),  # and what only moves values
+        ([cost(5, 3, multiplies=False), cost(5, 3, multiplies=False)], set()),
         ([cost(1, 5), cost(5, 1)], {1}),
         ([cost(5, 1), cost(1, 5), cost(1, 2, load=9)], {0, 2}),  # two would have to be loaded in turn
         ([cost(1, 9, load=2), cost(1, 9, load=2)], set()),

@@ -8,10 +8,10 @@ import pytest
 from small_networks import NETWORKS, SMALL, anything, chain, dense_channels, inverted
 
 from onnxhw.ir.boxes import Box
-from onnxhw.ir.graph import Graph
+from onnxhw.ir.graph import Graph, Op
 from onnxhw.segments import Buffer, PartCycles, Plan, Region, Segment, estimate_cycles, kind, make_plan
 from onnxhw.segments.cutting import cut
-from onnxhw.segments.estimate import LINEAR, SPILLED, SWAP, depends, weight_bytes
+from onnxhw.segments.estimate import LINEAR, SPILLED, SWAP, depends, new_weights, weight_bytes
 from onnxhw.segments.plan import weights_of
 
 RUN = 1000
@@ -49,6 +49,25 @@ def test_stripes_of_one_operation(early: bool) -> None:
     assert found.activation_bytes == 2 * (8 + 24) * 50
     assert found.memory == first + loads + spilled(segments[0].outputs) + stores
     assert found.share == (weights + found.activation_bytes) / (2 * found.cycles)
+
+
+def test_other_channels_weights_that_are_the_same_numbers_are_there() -> None:
+    """As of a mean, whose blocks of channels all have ones: parameters come, and no words."""
+    graph = inverted()
+    y = graph.tensors[graph.ops[0].output]
+
+    def block(ops: list[Op], low: int) -> Segment:
+        made = cut(graph, ops, {y.name: Box.whole(y.shape)._replace(channels=(low, low + 12))})
+        assert made is not None
+        return made
+
+    ones = [replace(graph.ops[0], weight=np.ones_like(graph.ops[0].weight))]
+    blocks, others = ([block(ops, low) for low in (0, 12)] for ops in (ones, graph.ops[:1]))
+    key = (graph.ops[0].name, (12, 24))
+    words = weights_of(others[1], SMALL)[key]
+    assert new_weights(others[0], others[1], SMALL) == {key: words}
+    assert new_weights(blocks[0], blocks[1], SMALL) == {key: 0}
+    assert new_weights(None, blocks[1], SMALL) == {key: words}
 
 
 def test_weights_wait_for_room() -> None:

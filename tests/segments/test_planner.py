@@ -11,9 +11,10 @@ from onnxhw.errors import DoesNotFitError, UsageError
 from onnxhw.external import ULX3S
 from onnxhw.ir.graph import Add, Graph, Port, Tensor
 from onnxhw.presets import preset
-from onnxhw.segments import THOROUGH, PartCycles, Plan, Region, Segment, differences, make_plan, planner
+from onnxhw.segments import QUICK, THOROUGH, PartCycles, Plan, Region, Segment, differences, make_plan, planner
 from onnxhw.segments.group_choice import NoPartError
 from onnxhw.segments.operation_order import depth_first
+from onnxhw.segments.part_work import run_cycles
 from onnxhw.segments.plan import OperationPart
 from onnxhw.segments.planner import _accepted, _cheapest, _Search
 
@@ -63,6 +64,17 @@ def test_runs_are_counted_as_they_are() -> None:
     made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.ops) > 1 else 1)
     assert longest > 1
     assert {len(segment.graph.ops) for segment in made.segments} == {1}
+
+
+@pytest.mark.parametrize(("times", "kept"), [(1.9, True), (200, False)])
+def test_with_less_effort_runs_that_are_far_off_are_counted_as_they_are(times: float, kept: bool) -> None:
+    """Of groups of several operations, as where their stripes of an image do not lie packed."""
+
+    def cycles(part: Graph) -> int:
+        return round(run_cycles(part, SMALL) * (times if len(part.ops) > 1 else 1))
+
+    found = make_plan(inverted(), SMALL, cycles, effort=QUICK)
+    assert any(len(segment.graph.ops) > 1 for segment in found.segments) is kept
 
 
 def test_when_rounds_are_over_the_cheapest_that_were_tried_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:

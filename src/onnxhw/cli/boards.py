@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ..board import Board
     from ..config import HwConfig
+    from ..partition import PartitionedModel
     from .common.read_options import ReadOptions
 
 
@@ -66,7 +67,7 @@ def new(output: Output, name: str, device: str, package: str, speed: str, out: P
 @pass_output
 def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     from ..board import boards, wrong_files
-    from ..presets import SIMULATED
+    from ..presets import SDRAM, SIMULATED
 
     found = boards()
     for error in wrong_files().values():
@@ -82,7 +83,10 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
             "macs_per_cycle": config.macs_per_cycle,
             "act_bytes": config.act_bytes,
             "weight_bytes": config.weight_bytes,
-            "boards": [board.name for board in found.values() if name in (board.preset, *board.presets)],
+            "boards": [
+                board.name for board in found.values()
+                if name in (board.preset, board.external_preset + SDRAM, *board.presets)
+            ],
         }
         presets.append(record | (fits[name] if fits else {}))
     rows = [
@@ -111,7 +115,7 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
         [
             [p["preset"], f"{p['rows']} x {p['cols']}", p["macs_per_cycle"], f"{p['act_bytes'] // 1024} KiB",
              f"{p['weight_bytes'] // 1024} KiB", ", ".join(p["boards"]) or "none: simulation only",
-             *([p["fits"], p["predicted_cycles"]] if fits else [])]
+             *([p["fits"], _cycles(p)] if fits else [])]
             for p in presets
         ],
         title=f"Presets for {model.name}" if model else "Presets",
@@ -124,11 +128,16 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
 
 
 def _configurations(boards: "Iterable[Board]") -> "dict[str, HwConfig]":
-    """The presets by name: those of all boards, with external memory where a board's own has some, and those for
-    simulation."""
-    from ..presets import PRESETS, SIMULATED
+    """The presets by name: those of all boards, with external memory where a board's own has some or its file names
+    one for networks larger than the chip, and those for simulation."""
+    from ..compiler.cost import REFERENCE
+    from ..presets import PRESETS, SDRAM, SIMULATED
 
+    boards = sorted(boards, key=lambda board: not board.name.startswith(REFERENCE))  # whose memory counts
     found = {name: PRESETS[name] for board in boards for name in board.presets}
+    for board in boards:
+        if (name := board.external_preset + SDRAM) != SDRAM:
+            found.setdefault(name, board.configuration(name))
     found |= {board.preset: board.configuration() for board in boards if board.preset not in found}
     found |= {name: PRESETS[name] for name in SIMULATED}
     return dict(sorted(found.items()))
@@ -144,7 +153,9 @@ def _memory(board: "Board") -> str:
 def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict[str, Any]]:
     """Per preset: whether the model fits, its cycles as `compile` predicts them, and why not, or not in one program.
 
-    A model with nothing for any hardware, or with nodes that run nowhere, is an error.
+    Of a large model what `check` forecasts, where that tells whether it fits: `compile` divides it into dozens of
+    programs for each preset that is too small, for minutes. A model with nothing for any hardware, or with nodes that
+    run nowhere, is an error.
     """
     from .. import compiler, partition
     from ..board import boards
@@ -159,6 +170,9 @@ def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict
     found: dict[str, dict[str, Any]] = {}
     for name, config in _configurations(boards().values()).items():
         try:
+            if (told := _forecast(partitioned, config)) is not None:
+                found[name] = told
+                continue
             with output.stage(f"compile for {name}"):
                 placed = compiler.place_and_schedule(
                     source, config, limits=limits, shapes=shapes, exact_softmax=exact,
@@ -166,7 +180,30 @@ def _fits(model: Path, reading: "ReadOptions", output: Output) -> dict[str, dict
                 )  # fmt: skip
             placed.require_hardware(config, str(model))
             large = [note.what for note in placed.model.diagnostics if note.code in compiler.LARGE]
-            found[name] = {"fits": not large, "predicted_cycles": placed.made.latency, "reason": "; ".join(large)}
+            found[name] = _fitted(not large, placed.made.latency, "; ".join(large))
         except (DoesNotFitError, UnsupportedError) as error:
-            found[name] = {"fits": False, "predicted_cycles": None, "reason": f"{error.code} {error.what}"}
+            found[name] = _fitted(False, None, f"{error.code} {error.what}")
     return found
+
+
+def _cycles(record: dict[str, Any]) -> str:
+    cycles = record["predicted_cycles"]
+    return "" if cycles is None else f"{'about ' if record['about'] else ''}{cycles:,}"
+
+
+def _fitted(fits: bool, cycles: int | None, reason: str = "", about: bool = False) -> dict[str, Any]:
+    return {"fits": fits, "predicted_cycles": cycles, "about": about, "reason": reason}
+
+
+def _forecast(partitioned: "PartitionedModel", config: "HwConfig") -> dict[str, Any] | None:
+    """Of a model of more operations than `check` schedules whether it fits, about; None of others, and where bounds
+    leave it open."""
+    from ..compiler.capacity import QUICK, fit
+
+    graphs = [part.graph for part in partitioned.hardware]
+    if sum(len(graph.ops) for graph in graphs) <= QUICK:
+        return None
+    found = fit(graphs, config)
+    if found.fits is False:
+        return _fitted(False, None, f"{found.code} {found.reason}")
+    return _fitted(True, found.cycles, about=True) if found.fits and found.about else None

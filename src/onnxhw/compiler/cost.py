@@ -56,7 +56,7 @@ class Cost:
 
     `line`, `core`: of its `size` bytes and its cycles. `load`: of the `program` bytes of its program, which pass for
     each call if several programs take turns. `host`: of the golden model, which would run it instead. `onnxruntime`: of
-    onnxruntime for the same operations.
+    onnxruntime for the same operations. `multiplies`: it has multiply-accumulates.
     """
 
     line: float
@@ -66,6 +66,7 @@ class Cost:
     onnxruntime: float
     size: int = 0
     program: int = 0
+    multiplies: bool = True
 
     @property
     def hardware(self) -> float:
@@ -117,7 +118,7 @@ def of_graph(graph: Graph, cycles: int, moved: Traffic, weights: int, rates: Rat
     elements = sum(prod(graph.tensors[op.output].shape) for op in graph.ops)
     return Cost(
         rates.line_ms(moved.alone), rates.core_ms(cycles), rates.line_ms(weights), golden_ms(graph),
-        _onnxruntime_ms(len(graph.ops), graph.macs(), elements), moved.alone, weights,
+        _onnxruntime_ms(len(graph.ops), graph.macs(), elements), moved.alone, weights, graph.macs() > 0,
     )  # fmt: skip
 
 
@@ -147,7 +148,7 @@ def slower(costs: Sequence[Cost]) -> set[int]:
     Several programs are loaded in turn for every call, one alone only once. So either those stay that are quicker with
     their loading, or one alone. A model of which nothing is quicker on the hardware stays there: whoever compiles it
     for a board wants to see it on the board, and is told what the host takes. But parts with next to none of its work
-    go, for which all programs would be loaded anew for every call.
+    go, and those without a multiply-accumulate, for which all programs would be loaded anew for every call.
     """
     if len(costs) < 2:
         return set()
@@ -160,7 +161,11 @@ def slower(costs: Sequence[Cost]) -> set[int]:
         kept = several
     if not kept:
         work = sum(cost.host for cost in costs)
-        return {at for at, cost in enumerate(costs) if cost.host < NEGLIGIBLE * work}
+        some_multiply = any(cost.multiplies for cost in costs)
+        return {
+            at for at, cost in enumerate(costs)
+            if cost.host < NEGLIGIBLE * work or (some_multiply and not cost.multiplies)
+        }  # fmt: skip
     return {*range(len(costs))} - kept
 
 

@@ -14,6 +14,18 @@ from .blockers import BlockedError
 from .values import Const, GraphInput, HostValue, QuantConst, QuantizedView, Step, Unquantized, Value, form
 
 
+@dataclass(frozen=True)
+class Reduced:
+    """A ReduceSum or ReduceMean: of which value, over which of its axes, which of them the result has; `nodes`: the
+    labels of what it stands for."""
+
+    op_type: str
+    source: str
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
+    nodes: tuple[str, ...]
+
+
 @dataclass
 class Context:
     """State of one conversion. Handlers read operands through it and add tensors and operations."""
@@ -39,6 +51,8 @@ class Context:
     """Labels of nodes whose bias is rounded to an integer, and by how many steps of their results at most."""
     means: set[str] = field(default_factory=set)
     """Labels of means of functions, whose values are rounded to integers of 15 bits at most."""
+    reduced: "dict[str, Reduced]" = field(default_factory=dict)
+    """Sums and means that wait for their quantizers, by name."""
     ranges: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Which values the tensors of inputs can hold, where that is less than int8."""
     parameters: dict[tuple[Hashable, ...], Any] = field(default_factory=dict)

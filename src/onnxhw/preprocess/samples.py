@@ -24,12 +24,14 @@ MOST_TEXT = 1 << 28
 class Samples:
     """Inferences of a source: `count` of them, each made when it is asked for.
 
-    `labels`: their classes, if known: one for each, or one for each row of the inputs.
+    `labels`: their classes, if known: one for each, or one for each row of the inputs. `images`: the name of each
+    one's file, where an image is an inference.
     """
 
     count: int
     labels: tuple[int, ...] | None
     _source: "_Arrays | Folder"
+    images: tuple[str, ...] = ()
 
     def feeds(self, start: int = 0, stop: int | None = None) -> Iterator[dict[str, Array]]:
         """The model's inputs by name, of inferences `start` to `stop`; none before the first."""
@@ -62,7 +64,9 @@ def open_samples(
         found = _labels_in(arrays)
     if labels is not None:
         found = _read_labels(labels)
-    return Samples(source.count, None if found is None else _classes(found, source, labels or path), source)
+    named = source.files if isinstance(source, Folder) and source.rows == 1 else []
+    classes = None if found is None else _classes(found, source, labels or path)
+    return Samples(source.count, classes, source, tuple(file.name for file in named))
 
 
 def read_arrays(path: Path) -> Stored | StoredArrays:

@@ -13,8 +13,10 @@ from ..program.input_regions import latency
 from ..program.model import DeviceProgram
 from . import svg
 from .memory import lives, usage
+from .modes import LOSSES
 from .premises import constant_channels, sentences
-from .profile import CAUSES, Profile
+from .profile import CAUSES, LayerRow, Profile
+from .roofline_svg import rooflines
 
 UNKNOWN: dict[str, Any] = {
     "board": "", "fmax_mhz": 0.0, "clock_hz": 0, "timing_met": False, "model_sha256": "", "resources": {}, "seed": 0,
@@ -51,6 +53,7 @@ def page(
     environment.filters["n"] = lambda value: f"{value:,}"
     environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
     environment.filters["breakable"] = breakable
+    environment.filters["main_loss"] = main_loss
     text = _resource("report.html.j2")
     return environment.from_string(text).render(
         program=program,
@@ -61,15 +64,23 @@ def page(
         simulations=simulations,
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
+        roofline_svg=Markup(rooflines(program, profile)),
         usage=usage(program),
         premises=[*sentences(constant_channels([program])), *premises],
         lives=lives(program, profile.timeline),
         causes=CAUSES,
         cause_text=CAUSE_TEXT,
+        loss_text=LOSSES,
         colours=svg.COLOURS,
         version=__version__,
         script=Markup(_resource("zoom.js")),
     )
+
+
+def main_loss(row: LayerRow) -> str:
+    """The cause of `modes.LOSSES` to which a layer loses most cycles; empty if it loses none."""
+    name = max(row.losses, key=lambda cause: row.losses[cause], default="")
+    return name if name and row.losses[name] > 0 and row.window else ""
 
 
 def breakable(name: str) -> Markup:

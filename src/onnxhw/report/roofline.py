@@ -52,29 +52,46 @@ def points(program: DeviceProgram, profile: Profile) -> list[Point]:
     return found
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One roof beside the array's: `slope` of what `title` names per cycle, and the layers, each at its
+    multiply-accumulates per one of them (`label`)."""
+
+    title: str
+    label: str
+    slope: int
+    placed: list[tuple[float, Point]]
+
+
+def panels(program: DeviceProgram, found: list[Point]) -> list[Panel]:
+    """The rooflines of a program's points."""
+    config = program.config
+    made = [
+        Panel(f"weights: {config.weight_word} bytes per cycle", "MACs per byte of weights loaded", config.weight_word,
+              [(p.per_weight, p) for p in found]),
+        Panel(f"results: {config.lanes} per cycle", "MACs per result (idle lanes counted)", config.lanes,
+              [(p.per_result, p) for p in found]),
+    ]  # fmt: skip
+    moved = [(p.per_moved, p) for p in found if p.per_moved]
+    if config.external is not None and moved:
+        slope = config.external.data_bits // 8
+        made.append(Panel(f"external memory: {slope} bytes per cycle", "MACs per byte moved", slope, moved))
+    return made
+
+
 def roofline(program: DeviceProgram, profile: Profile) -> "Figure":
     """The picture; `UsageError` E2606 without matplotlib."""
     config, found = program.config, points(program, profile)
-    panels = [
-        ("weights: {} bytes per cycle", "MACs per byte of weights loaded", config.weight_word,
-         [(p.per_weight, p) for p in found]),
-        ("results: {} per cycle", "MACs per result (idle lanes counted)", config.lanes,
-         [(p.per_result, p) for p in found]),
-    ]  # fmt: skip
-    if config.external is not None and any(p.per_moved for p in found):
-        panels.append((
-            "external memory: {} bytes per cycle", "MACs per byte moved", config.external.data_bits // 8,
-            [(p.per_moved, p) for p in found if p.per_moved],
-        ))  # fmt: skip
-    made = figure(4.2 + 4.15 * len(panels), max(5.6, 1.4 + 0.19 * len(found)))
-    *drawn, names = made.subplots(1, len(panels) + 1, width_ratios=(*[4] * len(panels), 2.1))
+    drawings = panels(program, found)
+    made = figure(4.2 + 4.15 * len(drawings), max(5.6, 1.4 + 0.19 * len(found)))
+    *drawn, names = made.subplots(1, len(drawings) + 1, width_ratios=(*[4] * len(drawings), 2.1))
     depthwise = WINDOW**2 * config.depthwise_lanes if config.depthwise else 0
-    for axes, (title, label, slope, placed) in zip(drawn, panels, strict=True):
+    for axes, panel in zip(drawn, drawings, strict=True):
         if axes is not drawn[0]:
             axes.sharey(drawn[0])
-        _panel(axes, placed, slope, config.macs_per_cycle, depthwise)
-        axes.set_xlabel(label)
-        axes.set_title(title.format(slope), fontsize=10)
+        _panel(axes, panel.placed, panel.slope, config.macs_per_cycle, depthwise)
+        axes.set_xlabel(panel.label)
+        axes.set_title(panel.title, fontsize=10)
     drawn[0].set_ylabel("MACs per cycle")
     made.suptitle(f"{program.model} on {config.name}: {profile.cycles:,} cycles, "
                   f"{100 * profile.utilization:.1f} % of the array")  # fmt: skip

@@ -65,10 +65,17 @@ def _plain(value: object) -> object:
 
 
 def new_weights(before: Segment | None, segment: Segment, config: HwConfig, resident: Weights = NO_WEIGHTS) -> Weights:
-    """The weights that a segment does not find on chip, in words; `resident` are always there."""
-    stayed = before is not None and not streams(before, config)
-    there = {**resident, **(weights_of(before, config) if before and stayed else {})}
-    return {key: words for key, words in weights_of(segment, config).items() if key not in there}
+    """The weights that a segment does not find on chip, in words; `resident` are always there. Those of other channels
+    that are the same numbers, of a mean say, are there, too; their parameters are not (no words)."""
+    last = before if before is not None and not streams(before, config) else None
+    there = {**resident, **(weights_of(last, config) if last else {})}
+    found = {key: words for key, words in weights_of(segment, config).items() if key not in there}
+    if last and found:
+        values = {op.name: op.weight for op in last.graph.ops}
+        for op in segment.graph.ops:
+            if op.name in values and np.array_equal(values[op.name], op.weight):
+                found.update((key, 0) for key in found if key[0] == op.name)
+    return found
 
 
 def weight_bytes(words: Weights, config: HwConfig, params: bool = True) -> int:

@@ -121,6 +121,54 @@ def test_concat_of_planes_of_different_scales(model: Any, check: Any) -> None:
     check(model.output(model.requantize(model.node("Concat", *parts, axis=2), 4 * S, 1)))
 
 
+ADDED: list[tuple[int, list[tuple[int, int, int]]]] = [
+    (1, [(2, 4, 3), (9, 4, 3)]), (2, [(5, 2, 3), (5, 1, 3)]), (3, [(5, 4, 1)])
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("axis", "shapes"), ADDED)
+@pytest.mark.parametrize("quantized", [False, True])
+def test_concat_of_zeros(
+    axis: int, shapes: list[tuple[int, int, int]], quantized: bool, model: Any, check: Any
+) -> None:
+    """Padding as a Concat: the constants come in floats, or as a quantizer has them, on a grid of their own."""
+    zeros = [np.zeros((1, *shape), np.float32) for shape in shapes]
+    names = [
+        model.constant(np.full(each.shape, 3, np.int8), np.float32(0.7), np.int8(3)) if quantized else model.const(each)
+        for each in zeros
+    ]
+    x = model.requantize(model.input([1, 5, 4, 3], S, Z), S, Z)
+    graph = check(model.output(model.requantize(model.node("Concat", names[0], x, *names[1:], axis=axis), S, Z)))
+    assert len(graph.ops) == 1
+
+
+def test_concat_of_several_and_zeros(model: Any, check: Any) -> None:
+    a, b = (model.input([1, 3, 2, 4], scale, Z, name=name) for name, scale in (("a", S), ("b", 2 * S)))
+    between, behind = (model.const(np.zeros((1, 3, rows, 4), np.float32)) for rows in (1, 2))
+    check(model.output(model.requantize(model.node("Concat", a, between, b, behind, axis=2), 4 * S, 1)))
+
+
+@pytest.mark.parametrize("numbers", [[0, 1], [0.0301]])
+def test_concat_of_other_constants(numbers: list[float], model: Any) -> None:
+    """Of several numbers, and of one that is not on the operand's grid."""
+    more = model.const(np.array(numbers, np.float32).reshape(1, -1, 1, 1))
+    x = model.requantize(model.input([1, 5, 1, 1], S, Z), S, Z)
+    with pytest.raises(UnsupportedNodesError, match="constant"):
+        model.output(model.requantize(model.node("Concat", x, more, axis=1), S, Z)).load()
+
+
+@pytest.mark.parametrize("op_type", ["Expand", "Tile"])
+def test_sizes_that_are_computed_before_opset_13(op_type: str, models: Any, check: Any) -> None:
+    """``expand_as`` of squeeze-and-excite: onnx's inference does not see the size of what is made."""
+    model = models(opset=12)
+    x, gate = model.input([1, 5, 4, 3], S, Z, name="x"), model.input([1, 5, 1, 1], S, Z, name="gate")
+    size = model.node("Shape", x)
+    if op_type == "Tile":  # one and one and the rows and columns
+        size = model.node("Div", size, model.const(ints(1, 5, 1, 1)))
+    wide = model.requantize(model.node(op_type, gate, size), S, Z)
+    check(model.output(model.requantize(model.node("Mul", x, wide), S, Z)))
+
+
 def test_channel_shuffle(model: Any, check: Any) -> None:
     x = model.input([1, 12, 4, 3], S, Z)
     y = model.node("Reshape", x, model.const(ints(1, 3, 4, 4, 3)))

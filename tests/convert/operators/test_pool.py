@@ -104,6 +104,27 @@ def test_reductions_over_channels(op_type: str, shape: list[int], axes: list[int
         assert kinds(reduced(op_type, keepdims, shape, axes, models(), check)) == [Conv]
 
 
+@pytest.mark.parametrize("op_type", ["ReduceMean", "ReduceSum"])
+@pytest.mark.parametrize("keepdims", [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_one_behind_the_other(op_type: str, keepdims: tuple[int, int], models: Any, check: Any) -> None:
+    """``x.mean(3).mean(2)``: nothing is quantized between them."""
+    model = models(opset=18)
+    y = model.node(op_type, model.input([1, 8, 4, 2], 2 * S, -7), model.const(ints(3)), keepdims=keepdims[0])
+    y = model.node(op_type, y, model.const(ints(2)), keepdims=keepdims[1])
+    scale = S / 4 if op_type == "ReduceMean" else 8 * S
+    graph = check(model.output(model.requantize(y, scale, -7), 2 + sum(keepdims)))
+    assert len(graph.ops) == 1
+    assert len(graph.ops[0].nodes) == 3
+
+
+def test_three_behind_each_other(models: Any, check: Any) -> None:
+    model = models(opset=18)
+    y = model.input([1, 8, 4, 2], 2 * S, -7)
+    for axis in (2, 2, 1):
+        y = model.node("ReduceSum", y, model.const(ints(axis)), keepdims=0)
+    check(model.output(model.requantize(y, 32 * S, -7), 1))
+
+
 def reduced(op_type: str, keepdims: int, shape: list[int], axes: list[int], model: Any, check: Any) -> Any:
     x = model.input(shape, 2 * S, -7)
     scale = {"ReduceMean": S / 4, "ReduceSum": 8 * S}.get(op_type, 2 * S)

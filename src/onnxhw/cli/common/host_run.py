@@ -57,6 +57,7 @@ def run(
         "host_ms": 1e3 * seconds / (inputs.count * repeat),
         "outputs": None if target is None else str(target),
         "classes": inference.top_classes(outputs, inputs.count),
+        "images": list(inputs.images),
     }
     _print(output, record)
 

@@ -28,6 +28,10 @@ from .output import Output
 
 AT_ONCE = 256
 """Inferences that are handed to the device together."""
+SHOWN = 20
+"""Classes that are printed."""
+MOST_CLASSES = 1 << 15
+"""Of a vector of scores: ImageNet's 21,841 and what is fewer."""
 
 
 @dataclass
@@ -196,6 +200,7 @@ def record(
         "parts": len(program.parts),
         "part_counters": found.counters,
         "outputs": None if target is None else str(target),
+        "images": list(inputs.images),
     }
 
 
@@ -208,7 +213,7 @@ def added(counters: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 
 def top_classes(outputs: dict[str, npt.NDArray[Any]], count: int) -> list[int] | None:
-    """The class of each inference, if the one output is a vector of scores: one dimension of 2 to 1,000."""
+    """The class of each inference, if the one output is a vector of scores: one dimension of 2 to 32,768."""
     if len(outputs) != 1:
         return None
     (scores,) = outputs.values()
@@ -216,13 +221,19 @@ def top_classes(outputs: dict[str, npt.NDArray[Any]], count: int) -> list[int] |
         return None
     flat = scores.reshape(count, -1)
     vector = flat.shape[1] == max(scores.shape[1:])
-    return [int(index) for index in flat.argmax(1)] if vector and 1 < flat.shape[1] <= 1000 else None
+    return [int(index) for index in flat.argmax(1)] if vector and 1 < flat.shape[1] <= MOST_CLASSES else None
 
 
 def print_outputs(output: Output, record: Mapping[str, Any]) -> None:
-    """The classes of a record, and where its outputs are."""
-    if record["classes"]:
-        shown = ", ".join(str(number) for number in record["classes"][:20])
-        output.line(f"class: {shown}{' ...' if len(record['classes']) > 20 else ''}")
+    """The classes of a record, each with its image if there are such, and where its outputs are."""
+    classes = record["classes"] or []
+    if record["images"]:
+        for image, number in list(zip(record["images"], classes, strict=False))[:SHOWN]:
+            output.line(f"class: {number}  {image}")
+        if len(classes) > SHOWN:
+            output.line(f"and {len(classes) - SHOWN:,} more images (all of them: --json)")
+    elif classes:
+        shown = ", ".join(str(number) for number in classes[:SHOWN])
+        output.line(f"class: {shown}{' ...' if len(classes) > SHOWN else ''}")
     if record["outputs"]:
         output.line(f"outputs: {record['outputs']}")

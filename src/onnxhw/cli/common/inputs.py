@@ -26,12 +26,14 @@ LABELS = ("label", "labels")
 
 @dataclass(frozen=True)
 class Inputs:
-    """`count` inferences; `one` gives the inputs of one by name. `labels`: as many classes, if they are known."""
+    """`count` inferences; `one` gives the inputs of one by name. `labels`: as many classes, if they are known;
+    `images`: the name of each one's file, if that is an image."""
 
     count: int
     one: Callable[[int], dict[str, Any]]
     labels: npt.NDArray[np.int64] | None = None
     source: str = ""
+    images: tuple[str, ...] = ()
 
 
 def wanted(values: Iterable[ValueInfo]) -> list[ValueInfo]:
@@ -169,7 +171,7 @@ def _prepared(values: Sequence[ValueInfo], path: Path, count: int | None, prepro
     samples = open_samples(path, wanted_inputs(values), preprocess)
     size = samples.count if count is None else min(count, samples.count)
     labels = None if samples.labels is None else np.array(samples.labels[:size], np.int64)
-    return Inputs(size, lambda index: next(samples.feeds(index, index + 1)), labels, str(path))
+    return Inputs(size, lambda index: next(samples.feeds(index, index + 1)), labels, str(path), samples.images[:size])
 
 
 def _typed(values: Sequence[ValueInfo], arrays: dict[str, Array], path: Path) -> dict[str, Array]:

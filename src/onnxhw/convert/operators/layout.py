@@ -28,6 +28,7 @@ from ..values import (
     form,
 )
 from .arrange import arrange, joined, materialise
+from .movement import moved
 from .operands import on_grid, real
 
 Laid = TypeVar("Laid", bound=QuantizedView | Unquantized)
@@ -127,7 +128,10 @@ def transpose(context: Context, node: Node) -> Value:
 
 
 def concat(context: Context, node: Node) -> Value:
-    """Concat along any axis but the batch; inputs of another scale than the result's go through a table."""
+    """Concat along any axis but the batch; inputs of another scale than the result's go through a table.
+
+    Constants among them are added as a Pad would, if they are one number: rows and channels of zeros.
+    """
     values = [context.required(node, index) for index in range(len(node.input))]
     known = [value.real() if isinstance(value, QuantConst) else value.array for value in values
              if isinstance(value, (Const, QuantConst))]  # fmt: skip
@@ -141,9 +145,33 @@ def concat(context: Context, node: Node) -> Value:
         raise BlockedError("concatenates tensors of different ranks")
     axis %= rank
     laid = [value for value in values if isinstance(value, (QuantizedView, Unquantized))]
+    if known and laid and len(known) + len(laid) == len(values):
+        return _padded(context, node, values, axis, laid, known)
     if len(laid) == len(values) and (turned := channels_first(laid)) is not None:
         return turned_back(_concatenated(context, node, turned, (0, *range(2, rank), 1)[axis]))
     return _concatenated(context, node, values, axis)
+
+
+def _padded(
+    context: Context, node: Node, values: Sequence[Value], axis: int, laid: Sequence[Laid], known: Sequence[Array]
+) -> Value:
+    """With constants among the operands: a movement of the others, joined."""
+    numbers = {float(number) for array in known if array.size for number in (array.min(), array.max())}
+    if len(numbers) != 1:
+        what = "concatenates constants that are not all one number"
+        raise BlockedError(what, "compute them of an input, or add them on the host")
+    output = node.output[0]
+    joined_ = laid[0] if len(laid) == 1 else _concatenated(context, node, laid, axis, f"{output}.operands")
+    whole = np.arange(prod(joined_.shape)).reshape(joined_.shape)
+    left = iter(np.split(whole, np.cumsum([value.shape[axis] for value in laid])[:-1], axis))
+    parts = [
+        np.full(value.shape or (), -1) if isinstance(value, (Const, QuantConst)) else next(left) for value in values
+    ]
+    try:
+        index = np.concatenate(parts, axis)
+    except ValueError:
+        raise BlockedError("its operands do not fit each other") from None
+    return moved(context, joined_, index, output, node.label, numbers.pop())
 
 
 def channels_first(values: Sequence[Laid]) -> list[Laid] | None:
@@ -162,7 +190,10 @@ def turned_back(value: Laid) -> Laid:
     return replace(value, moves=value.moves.transpose((0, *range(2, len(value.shape)), 1)))
 
 
-def _concatenated(context: Context, node: Node, values: Sequence[Value], axis: int) -> QuantizedView | Unquantized:
+def _concatenated(
+    context: Context, node: Node, values: Sequence[Value], axis: int, output: str = ""
+) -> QuantizedView | Unquantized:
+    """The joined values; `output`: the tensor's name, by default that of the node's result."""
     name = node.label
     held = [value for value in values if isinstance(value, QuantizedView)]
     if len(held) < len(values) or not all(value.integer or value.plain for value in held):
@@ -173,7 +204,7 @@ def _concatenated(context: Context, node: Node, values: Sequence[Value], axis: i
     first = held[0]
     same = {(value.tensor.scale, value.tensor.zero_point, value.integer, value.unsigned) for value in held}
     if len(same) == 1:
-        out = whole.join([materialise(context, value) for value in held], node.output[0], (name,))
+        out = whole.join([materialise(context, value) for value in held], output or node.output[0], (name,))
         return QuantizedView(out, AxisMoves.of(out.shape, whole.shape), first.functions, first.unsigned)
     if any(value.integer for value in held):
         raise BlockedError("concatenates integers of different scales")

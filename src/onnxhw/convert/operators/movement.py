@@ -8,6 +8,7 @@ applies to dequantized values, to integers, and to the result of an operation th
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
+from operator import mul
 
 import numpy as np
 
@@ -85,12 +86,13 @@ def _indices(context: Context, node: Node) -> list[Ints]:
     """Each output's elements as numbers of the first input's elements."""
     value = context.required(node, 0)
     shape = value.shape or ()
-    known = [context.shapes.get(name, shape if node.op_type in NO_LARGER else None) for name in node.output if name]
+    constants = [context.constant(node, index) for index in range(1, len(node.input))]
+    untold = shape if node.op_type in NO_LARGER else _enlarged(node, shape, constants)
+    known = [context.shapes.get(name, untold) for name in node.output if name]
     if any(size is None for size in known):
         raise BlockedError("its result has no static shape", "simplify the model with fixed shapes (onnxsim)")
     if any(prod(size or ()) > LARGEST for size in known):
         raise BlockedError(f"its result has more than {LARGEST} elements")
-    constants = [context.constant(node, index) for index in range(1, len(node.input))]
     if max([prod(shape), *(constant.size for constant in constants if constant is not None)]) > SHARED:
         return _evaluated(context, node, shape, constants)
     key = _key(context, node, shape, constants)
@@ -98,6 +100,22 @@ def _indices(context: Context, node: Node) -> list[Ints]:
     if indices is None:
         indices = context.tables[key] = _evaluated(context, node, shape, constants)
     return indices
+
+
+def _enlarged(node: Node, shape: Shape, constants: list[Array | None]) -> Shape | None:
+    """The result's shape of Expand and Tile where onnx does not see it: before operator set 13 it looks at initializers
+    alone, and exporters compute these sizes (``weights.expand_as(x)``). None for other operators."""
+    if node.op_type not in ("Expand", "Tile") or len(constants) != 1 or constants[0] is None:
+        return None
+    sizes = tuple(int(size) for size in constants[0].ravel())
+    if min(sizes, default=0) < 1:
+        return None
+    if node.op_type == "Tile":
+        return tuple(map(mul, shape, sizes)) if len(sizes) == len(shape) else None
+    try:
+        return np.broadcast_shapes(shape, sizes)
+    except ValueError:
+        return None
 
 
 def _key(context: Context, node: Node, shape: Shape, constants: list[Array | None]) -> tuple[Hashable, ...]:

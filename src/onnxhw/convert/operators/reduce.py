@@ -17,7 +17,7 @@ from ...ir.graph import Conv, Tensor
 from ...onnxmodel.nodes import Node
 from ...onnxmodel.shapes import Shape
 from ..blockers import BlockedError
-from ..context import Context, Handlers
+from ..context import Context, Handlers, Reduced
 from ..values import AxisMoves, QuantizedView, QuantizerTarget, Unquantized, Value, form
 from .arrange import arrange, materialise
 from .elementwise import greatest
@@ -31,7 +31,10 @@ Turned = TypeVar("Turned", QuantizedView, QuantizedView | Unquantized)
 
 
 def reduce(context: Context, node: Node) -> Value:
-    """ReduceMean, ReduceSum, ReduceMax, ReduceMin over any axes but the batch."""
+    """ReduceMean, ReduceSum, ReduceMax, ReduceMin over any axes but the batch.
+
+    A mean of means that are not quantized (``x.mean(3).mean(2)``) is one over all their axes, and so is a sum of sums.
+    """
     value = context.required(node, 0)
     shape = value.shape or ()
     axes = _axes(context, node, len(shape))
@@ -42,6 +45,12 @@ def reduce(context: Context, node: Node) -> Value:
     wanted = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     if not node.attributes.get("keepdims", 1):
         wanted = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    whole = _whole(context, node, axes, len(shape))
+    if whole.source != node.input[0]:
+        node = Node(node.op_type, [whole.source, *node.input[1:]], node.output, node.label)
+        value, axes = context.required(node, 0), [*whole.axes]
+        shape = value.shape or ()
+    context.reduced[node.output[0]] = whole
     turn = _turn(value)
     shape, axes = tuple(shape[axis] for axis in turn), sorted(turn.index(axis) for axis in axes)
     window = over(shape, axes)
@@ -74,7 +83,21 @@ def reduce(context: Context, node: Node) -> Value:
     moves = moves.reshape(wanted, name)
     if isinstance(found, QuantizedView):
         return QuantizedView(found.tensor, moves, found.functions, found.unsigned)
-    return Unquantized(found.finish, moves, found.nodes)
+    return Unquantized(found.finish, moves, whole.nodes)
+
+
+def _whole(context: Context, node: Node, axes: list[int], rank: int) -> Reduced:
+    """What a node reduces, with what was reduced before in the same way and not quantized."""
+    before = context.reduced.get(node.input[0]) if isinstance(context.values[node.input[0]], Unquantized) else None
+    alike = before is not None and before.op_type == node.op_type in ("ReduceMean", "ReduceSum")
+    if before is None or not alike:
+        every = tuple(range(rank))
+        before = Reduced(node.op_type, node.input[0], (), every, ())
+    kept = before.kept
+    if not node.attributes.get("keepdims", 1):
+        kept = tuple(source for axis, source in enumerate(kept) if axis not in axes)
+    over_all = tuple(sorted({*before.axes, *(before.kept[axis] for axis in axes)}))
+    return Reduced(node.op_type, before.source, over_all, kept, (*before.nodes, node.label))
 
 
 def _turn(value: Value) -> tuple[int, ...]:

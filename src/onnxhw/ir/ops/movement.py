@@ -85,6 +85,20 @@ class Reshape(Joining):
     def evaluate(self, arrays: list[Array8], inputs: list[Tensor], y: Tensor) -> Ints:
         return arrays[0].reshape(len(arrays[0]), *y.shape[1:]).astype(np.int64)
 
+    @property
+    def crops(self) -> tuple[bool, bool, bool]:
+        return True, False, False
+
+    def needed(self, box: Box, inputs: list[Tensor], y: Tensor) -> list[Box]:
+        whole = Box.whole(inputs[0].shape)
+        return [whole._replace(channels=box.channels) if inputs[0].channels == y.channels else whole]
+
+    def part(self, box: Box, inputs: list[Tensor], y: Tensor) -> "Self | None":
+        """Of some channels, where planes alone change their form."""
+        whole = Box.whole(y.shape)
+        kept = inputs[0].channels == y.channels and box._replace(channels=whole.channels) == whole
+        return self if kept or box == whole else None
+
 
 @dataclass(frozen=True)
 class Piece:
