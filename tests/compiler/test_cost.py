@@ -11,18 +11,19 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw import InferenceSession
 from onnxhw.cli import main
 from onnxhw.compiler import compile, place_and_schedule
-from onnxhw.compiler.cost import Cost, golden_ms, of_program, slower, waiting
+from onnxhw.compiler.cost import Cost, golden_ms, of_graph, of_program, slower, waiting
+from onnxhw.ir.graph import Add, Concat, Copy, Graph, Piece, Port, Table, Tensor
 from onnxhw.presets import preset
 from onnxhw.program.container import dumps
-from onnxhw.program.traffic import Rates
+from onnxhw.program.traffic import Rates, Traffic
 
 MINI, RATES = preset("mini"), Rates(1_000_000, 100_000_000)
 FAST = Rates(1_000_000_000, 100_000_000)
 """A line on which nearly nothing waits."""
 
 
-def cost(line: float, host: float, load: float = 0.0, core: float = 0.0, multiplies: bool = True) -> Cost:
-    return Cost(line, core, load, host, host, multiplies=multiplies)
+def cost(line: float, host: float, load: float = 0.0, core: float = 0.0, computes: bool = True) -> Cost:
+    return Cost(line, core, load, host, host, computes=computes)
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,8 @@ def cost(line: float, host: float, load: float = 0.0, core: float = 0.0, multipl
         ([cost(5, 1)], set()),  # the whole model: whoever compiles it wants it there
         ([cost(5, 1), cost(5, 1)], set()),  # all of it
         ([cost(50, 9), cost(5, 0.1), cost(50, 9), cost(4, 0.1)], {1, 3}),  # but for what is next to nothing of it
-        ([cost(50, 9), cost(5, 3, multiplies=False)], {1}),  # and what only moves values
-        ([cost(5, 3, multiplies=False), cost(5, 3, multiplies=False)], set()),
+        ([cost(50, 9), cost(5, 3, computes=False)], {1}),  # and what only joins tensors
+        ([cost(5, 3, computes=False), cost(5, 3, computes=False)], set()),
         ([cost(1, 5), cost(5, 1)], {1}),
         ([cost(5, 1), cost(1, 5), cost(1, 2, load=9)], {0, 2}),  # two would have to be loaded in turn
         ([cost(1, 9, load=2), cost(1, 9, load=2)], set()),
@@ -159,3 +160,19 @@ def test_the_golden_models_time_grows_with_its_work(digits: Path) -> None:
 
     graph = load(digits)
     assert 0 < golden_ms(graph) < 100
+
+
+@pytest.mark.parametrize(("kind", "computes"), [("Concat", False), ("Copy", True), ("Add", True)])
+def test_what_joins_tensors_computes_nothing(kind: str, computes: bool) -> None:
+    """Brought onto one grid by tables, and put behind one another."""
+    shape = (1, 4, 2, 2)
+    last = {
+        "Concat": Concat("last", ("t", "b"), "y"),
+        "Copy": Copy("last", ("t",), "y", pieces=(Piece(0, 0, 2, 1, 2, 2),)),
+        "Add": Add("last", ("t", "b"), "y"),
+    }[kind]
+    shapes = {"a": shape, "b": shape, "t": shape, "y": (1, 8 if kind == "Concat" else 4, 2, 2)}
+    tensors = {name: Tensor(name, each, 0.1, 0) for name, each in shapes.items()}
+    inputs = [Port(name, shape, "int8", name) for name in ("a", "b")]
+    graph = Graph("g", tensors, [Table("table", ("a",), "t"), last], inputs, [Port("y", shapes["y"], "int8", "y")])
+    assert of_graph(graph, 100, Traffic(10, 10, 20), 10, FAST).computes is computes

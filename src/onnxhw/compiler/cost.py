@@ -17,7 +17,8 @@ from typing import Any, Literal
 
 from ..board import Board, boards
 from ..config import HwConfig
-from ..ir.graph import Graph, Op
+from ..ir.graph import Concat, Graph, Op, Table
+from ..ir.ops.movement import Movement
 from ..isa.link import USB_BAUD
 from ..presets import SDRAM
 from ..program.model import DeviceProgram
@@ -56,7 +57,7 @@ class Cost:
 
     `line`, `core`: of its `size` bytes and its cycles. `load`: of the `program` bytes of its program, which pass for
     each call if several programs take turns. `host`: of the golden model, which would run it instead. `onnxruntime`: of
-    onnxruntime for the same operations. `multiplies`: it has multiply-accumulates.
+    onnxruntime for the same operations. `computes`: it does more than join tensors.
     """
 
     line: float
@@ -66,7 +67,7 @@ class Cost:
     onnxruntime: float
     size: int = 0
     program: int = 0
-    multiplies: bool = True
+    computes: bool = True
 
     @property
     def hardware(self) -> float:
@@ -113,12 +114,19 @@ def _onnxruntime_ms(operations: int, macs: int, elements: int) -> float:
     return (ORT_OP_NS * operations + ORT_MAC_NS * macs + ORT_ELEMENT_NS * elements) / 1e6
 
 
+def _joins(graph: Graph) -> bool:
+    """Whether a graph only puts tensors together, perhaps each brought onto the result's grid before."""
+    joined = any(isinstance(op, Concat) for op in graph.ops)
+    return joined and all(isinstance(op, (Movement, Table)) for op in graph.ops)
+
+
 def of_graph(graph: Graph, cycles: int, moved: Traffic, weights: int, rates: Rates) -> Cost:
     """Of a part that is not scheduled to its end; `weights` are the bytes of its program as far as they are known."""
     elements = sum(prod(graph.tensors[op.output].shape) for op in graph.ops)
     return Cost(
         rates.line_ms(moved.alone), rates.core_ms(cycles), rates.line_ms(weights), golden_ms(graph),
-        _onnxruntime_ms(len(graph.ops), graph.macs(), elements), moved.alone, weights, graph.macs() > 0,
+        _onnxruntime_ms(len(graph.ops), graph.macs(), elements), moved.alone, weights,
+        not _joins(graph),
     )  # fmt: skip
 
 
@@ -148,7 +156,7 @@ def slower(costs: Sequence[Cost]) -> set[int]:
     Several programs are loaded in turn for every call, one alone only once. So either those stay that are quicker with
     their loading, or one alone. A model of which nothing is quicker on the hardware stays there: whoever compiles it
     for a board wants to see it on the board, and is told what the host takes. But parts with next to none of its work
-    go, and those without a multiply-accumulate, for which all programs would be loaded anew for every call.
+    go, and those that only join tensors, for which all programs would be loaded anew for every call.
     """
     if len(costs) < 2:
         return set()
@@ -161,10 +169,10 @@ def slower(costs: Sequence[Cost]) -> set[int]:
         kept = several
     if not kept:
         work = sum(cost.host for cost in costs)
-        some_multiply = any(cost.multiplies for cost in costs)
+        some_compute = any(cost.computes for cost in costs)
         return {
             at for at, cost in enumerate(costs)
-            if cost.host < NEGLIGIBLE * work or (some_multiply and not cost.multiplies)
+            if cost.host < NEGLIGIBLE * work or (some_compute and not cost.computes)
         }  # fmt: skip
     return {*range(len(costs))} - kept
 
