@@ -17,8 +17,7 @@ from typing import Any, Literal
 
 from ..board import Board, boards
 from ..config import HwConfig
-from ..ir.graph import Concat, Graph, Op, Table
-from ..ir.ops.movement import Movement
+from ..ir.graph import Graph, Op
 from ..isa.link import USB_BAUD
 from ..presets import SDRAM
 from ..program.model import DeviceProgram
@@ -116,8 +115,8 @@ def _onnxruntime_ms(operations: int, macs: int, elements: int) -> float:
 
 def _joins(graph: Graph) -> bool:
     """Whether a graph only puts tensors together, perhaps each brought onto the result's grid before."""
-    joined = any(isinstance(op, Concat) for op in graph.ops)
-    return joined and all(isinstance(op, (Movement, Table)) for op in graph.ops)
+    joined = any(op.joins and len(op.inputs) > 1 for op in graph.ops)
+    return joined and all(op.moves or (op.elementwise and len(op.inputs) == 1) for op in graph.ops)
 
 
 def of_graph(graph: Graph, cycles: int, moved: Traffic, weights: int, rates: Rates) -> Cost:
