@@ -130,3 +130,16 @@ def test_what_dask_logs_is_left_out(workers):
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     assert "distributed.client" in names
     assert not [name for name in names if logging.getLogger(name).isEnabledFor(logging.ERROR)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signal there")
+def test_an_interrupt_is_the_commands_own(workers):
+    """Ctrl-C reaches every process of a terminal's command; a worker goes on until the command ends it."""
+    psutil = pytest.importorskip("psutil")  # Dask's
+    before = {workers.submit(os.getpid)() for _ in range(8)}
+    for number in before:
+        os.kill(number, signal.SIGINT)
+    time.sleep(1.0)
+    ended = [number for number in before if psutil.Process(number).status() == psutil.STATUS_ZOMBIE]
+    assert not ended
+    assert {workers.submit(os.getpid)() for _ in range(8)} <= before

@@ -25,6 +25,9 @@ CONNECT = 20
 """Seconds to wait for a scheduler to answer, at first and when it has gone."""
 TAIL = 15
 """Lines that are shown of what a failed program said."""
+NO_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+"""What workers of this machine run first. A terminal's Ctrl-C goes to all processes of the command: the command ends
+its workers itself, and each would show a traceback of its own."""
 AGAIN = 1.0
 """Seconds between two looks at whether the scheduler is still there."""
 
@@ -197,7 +200,7 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
         else:
             local = distributed.LocalCluster(
                 n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, silence_logs=50,
-                dashboard_address=f"127.0.0.1:{8787 if dashboard else 0}",
+                dashboard_address=f"127.0.0.1:{8787 if dashboard else 0}", preload=[NO_INTERRUPTS],
             )  # fmt: skip
             client = distributed.Client(local)
         try:
