@@ -56,3 +56,5 @@ def test_several_models_count_by_their_geometric_mean():
     found = DesignPoint(PRESETS["mini"], cycles=(100, 400), mhz=100.0)
     assert found.latency_us == pytest.approx(2.0)
     assert OBJECTIVES["clock"](found) == -100
+    in_segments = dataclasses.replace(found, traffic=(0, 0), moved=(3, 4))
+    assert (OBJECTIVES["traffic"](in_segments), OBJECTIVES["moved"](in_segments)) == (0, 7)

@@ -62,3 +62,6 @@ def test_it_counts_the_work_of_each_unit() -> None:
     work = WorkLeft(WINDOWS, program)
     assert work.left == {Unit.ARRAY: [127, 7, 0], Unit.DEPTHWISE: [18, 0], Unit.VECTOR: [80, 30, 0]}
     assert work.least({unit: [] for unit in Unit}) == 127
+    ended = {unit: spans[:1] for unit, spans in timeline(WINDOWS, program, weightless=True).spans.items()}
+    assert work.least(ended) == max(ended[unit][-1].end + work.left[unit][1] for unit in work.left)
+    assert work.least(ended) > 127

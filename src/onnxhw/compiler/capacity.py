@@ -162,8 +162,9 @@ def _with_external_memory(
     cycles, run, parts = 0, 0, list[tuple[int, Traffic]]()
     forecasts: list[Forecast | None] = []
     for graph, groups in zip(graphs, options, strict=True):
-        made = segmented.forecast(graph) if segmented.states or excess(graph, config) else on_chip_or_segmented(
-            partial(sched.initial_cycles, groups, config), partial(segmented.forecast, graph)
+        made = on_chip_or_segmented(
+            bool(segmented.states or excess(graph, config)),
+            partial(sched.initial_cycles, groups, config), partial(segmented.forecast, graph),
         )  # fmt: skip
         forecasts.append(made if isinstance(made, Forecast) else None)
         total, own, moved = (

@@ -111,9 +111,8 @@ def _schedule(graph: Graph, config: HwConfig, segmented: SegmentedGraphs) -> Dev
         return sched.fastest(variants(graph, config), config)
 
     if config.external is not None:
-        if segmented.states or excess(graph, config):
-            return segmented.program(graph)
-        return on_chip_or_segmented(on_chip, lambda: segmented.program(graph))
+        too_large = bool(segmented.states or excess(graph, config))
+        return on_chip_or_segmented(too_large, on_chip, lambda: segmented.program(graph))
     try:
         return on_chip()
     except DoesNotFitError as error:

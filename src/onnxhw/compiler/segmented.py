@@ -154,10 +154,13 @@ def require_mapped(graph: Graph, config: HwConfig) -> None:
             raise sched.combined(others) from error
 
 
-def on_chip_or_segmented(on_chip: Callable[[], T], segmented: Callable[[], U]) -> T | U:
-    """What the scheduler makes of a graph on the chip alone, or if that is too small for it, what segments make."""
+def on_chip_or_segmented(too_large: bool, on_chip: Callable[[], T], segmented: Callable[[], U]) -> T | U:
+    """What the scheduler makes of a graph on the chip alone, or if that is too small for it, what segments make;
+    `too_large`: that is known before."""
     from .. import sched
 
+    if too_large:
+        return segmented()
     try:
         return on_chip()
     except DoesNotFitError:

@@ -111,8 +111,8 @@ class Campaign:
             return lambda: waiting()[0]
 
         try:
-            search = Search(submit, self.objectives, self.seed, dict(study.points))
-            search.parameters = self.task.space.parameters
+            parameters = self.task.space.parameters
+            search = Search(submit, self.objectives, self.seed, dict(study.points), parameters=parameters)
             search.progress = lambda state: progress(state, study.seconds)
             points = search.run(wanted, first)
             found = Found(points, self.confirmed(pool, shared, study, points), study.seconds)

@@ -61,7 +61,9 @@ class DesignPoint:
 
 
 def mean(values: tuple[int, ...]) -> float:
-    """The geometric mean: a network counts as much as another, whatever its size."""
+    """The geometric mean: a network counts as much as another, whatever its size. 0 if one is."""
+    if 0 in values:
+        return 0.0
     return values[0] if len(values) == 1 else exp(sum(map(log, values)) / len(values))
 
 

@@ -162,7 +162,7 @@ def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measure
     for _, graphs in workload.models:
         cycles = traffic = moved = 0
         for graph in graphs:
-            made = _made(graph, config, exact)
+            made = _program_or_forecast(graph, config, exact)
             if isinstance(made, Forecast):
                 cycles, moved, forecast = cycles + made.cycles, moved + made.moved_bytes, True
                 continue
@@ -175,7 +175,7 @@ def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measure
     return Measured(per_model[0], per_model[1], needs, per_model[2], forecast)
 
 
-def _made(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
+def _program_or_forecast(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
     def on_chip() -> DeviceProgram:
         return sched.fastest(variants(graph, config), config)
 
@@ -183,10 +183,9 @@ def _made(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Foreca
         return on_chip()
     if exact:
         return compile_graph(graph, config)
-    segmented = SegmentedGraphs(config)
-    if excess(graph, config):
-        return segmented.forecast(graph)
-    return on_chip_or_segmented(on_chip, lambda: segmented.forecast(graph))
+    return on_chip_or_segmented(
+        bool(excess(graph, config)), on_chip, lambda: SegmentedGraphs(config).forecast(graph)
+    )  # fmt: skip
 
 
 def _needs(program: DeviceProgram) -> MemoryNeeds:
