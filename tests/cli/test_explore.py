@@ -105,7 +105,8 @@ def test_a_search_without_any_solution_says_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("words", "status", "code"), [
-    (["absent.onnx"], 3, "E3"), (["MODEL", "MODEL"], 2, "E2805"), (["MODEL", "--board", "none"], 2, "E2"),
+    (["absent.onnx"], 3, "E3"), (["MODEL", "MODEL"], 2, "E2805"), (["MODEL", "--objective", "moved"], 2, "E2806"),
+    (["MODEL", "--sdram", "--objective", "traffic"], 2, "E2806"), (["MODEL", "--board", "none"], 2, "E2"),
     (["MODEL", "--study", "STUDY"], 2, "E2802"), (["MODEL", "--scheduler", "nonsense://"], 7, "E7110"),
 ])  # fmt: skip
 def test_errors(words, status, code, digits, tmp_path, monkeypatch, capsys):

@@ -75,6 +75,7 @@ def command(
         print_front,
         require_front,
         require_models,
+        require_objectives,
         write_results,
     )
     from .common.outdir import refuse_unwritable
@@ -91,6 +92,7 @@ def command(
             shapes=reading.sizes, exact_softmax=reading.exact_softmax,
         )  # fmt: skip
     external = chosen.board.external_memory() if sdram or needs_external(output, workload, chosen.board) else None
+    require_objectives(objectives, external is not None)
     task = Task(workload, SearchSpace(chosen.board, external), Judge(chosen.board))
     campaign = Campaign(task, objectives or DEFAULT_OBJECTIVES, seed)
     with pool(workers, scheduler, dashboard=dashboard) as workplace, ExploreProgress(output, workplace) as progress:

@@ -51,6 +51,15 @@ def needs_external(output: Output, workload: Workload, board: Board) -> bool:
     return True
 
 
+def require_objectives(objectives: Sequence[str], external: bool) -> None:
+    """`UsageError` E2806 for bytes of a memory that a search's configurations have not, or that are not counted with
+    external memory: every point would be as good as another."""
+    wrong, other = ("traffic", "moved") if external else ("moved", "traffic")
+    if wrong in objectives:
+        what = f"objective {wrong} says nothing of configurations {'with' if external else 'without'} external memory"
+        raise UsageError("E2806", what, hint=f"--objective {other}")
+
+
 def require_front(found: Found, board: Board) -> None:
     """`DoesNotFitError` E5108 if no configuration that was asked runs the models, with the reason of the nearest."""
     if found.front:
