@@ -91,3 +91,11 @@ def test_a_study_of_other_models_is_not_gone_on_with(alone, task):
     other = Campaign(type(task)(task.workload, type(task.space)(task.space.board, object()), task.judge), OBJECTIVES)
     with pytest.raises(UsageError, match="other external"):
         other.run(SerialPool(), path, 5)
+
+
+def test_a_point_has_no_line_buffer_that_its_network_cannot_fill(task):
+    """The digits' depthwise convolution reads rows of 6 columns: the shortest line buffer of the choices holds them."""
+    long = {**task.space.values(PRESETS["mini"]), "depthwise": 128}
+    point, _ = task.point(long)
+    assert task.workload.longest_strip == 6
+    assert point.config.depthwise == 16
