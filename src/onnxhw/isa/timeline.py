@@ -125,32 +125,33 @@ class _Run:
     def issue(self, unit: Unit) -> tuple[int, int, int, int] | None:
         """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
         done = self.spans[unit]
-        instruction = self.program[unit][len(done)]
+        number = len(done)
+        instruction = self.program[unit][number]
         ordered = 0
         for spans, count in zip(self.in_order, instruction.waits, strict=False):
-            if count > len(spans):
-                return None
             if count:
+                if count > len(spans):
+                    return None
                 ordered = max(ordered, spans[count - 1].done + ORDER)
         if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
             count = reads_waited(instruction)
             if count > len(self.spans[Unit.VECTOR]):
                 return None
             ordered = max(ordered, self.spans[Unit.VECTOR][count - 1].read + ORDER)
-        fetched = done[-1].issue + 1 if done else 0
-        ready = fetched + self.given[unit][len(done)] + FETCH_OVERHEAD
-        free = self.free(unit, instruction)
+        ready = self.given[unit][number] + FETCH_OVERHEAD
+        if not number:
+            return ready, ordered, 0, max(ready, ordered)
+        last = done[-1]
+        ready += last.issue + 1
+        free = last.end + 1 if unit != Unit.VECTOR else self._vector_free(last, number)
         return ready, ordered, free, max(ready, ordered, free)
 
-    def free(self, unit: Unit, instruction: Ordered) -> int:
-        """The first cycle in which the instructions before let the unit take this one."""
-        if not self.spans[unit]:
-            return 0
-        last = self.spans[unit][-1]
-        if not isinstance(instruction, Vector):
-            return last.end + 1
-        before = self.program[unit][len(self.spans[unit]) - 1]
+    def _vector_free(self, last: IssueRecord, number: int) -> int:
+        """The first cycle in which the vector instructions before let that of a `number` issue; `last` is the one
+        before."""
+        before, instruction = self.program[Unit.VECTOR][number - 1 : number + 1]
         assert isinstance(before, Vector)
+        assert isinstance(instruction, Vector)
         return max(last.end + 1, last.issue + vector_issue_interval()) if follows(before, instruction) else last.done
 
     def advance(self, unit: Unit) -> bool:

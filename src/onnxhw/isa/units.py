@@ -145,6 +145,8 @@ class Unit(str, Enum):
         self._declared = declared = _UNITS[name]
         self.microcode, self.ports, self.registers = declared.microcode, declared.ports, declared.registers
         self.overlaps = declared.overlaps
+        self.after = f"after_{name}"
+        """The ordering field of this unit: how many of its instructions to wait for (`instructions.Ordered`)."""
 
     def __str__(self) -> str:
         """The name, in every Python: some show `Unit.LOAD`."""
@@ -158,11 +160,6 @@ class Unit(str, Enum):
     def number(self) -> int:
         """Its number in the ring, from 1."""
         return 1 + tuple(Unit).index(self)
-
-    @property
-    def after(self) -> str:
-        """The ordering field of this unit: how many of its instructions to wait for (`instructions.Ordered`)."""
-        return f"after_{self}"
 
     def ucode(self, config: HwConfig) -> int:
         """Words of its microcode memory, if there is such a unit."""

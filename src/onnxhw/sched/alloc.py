@@ -150,7 +150,9 @@ def _constraints(task: TileTask, graph: Graph, aliases: Aliases, config: HwConfi
 def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases, needs: Needs) -> None:
     arrays = [(position, step) for position, task in enumerate(tasks) for step in task.arrays if task.on_array]
     found: dict[tuple[str, str], list[tuple[int, int, int, int]]] = defaultdict(list)
-    read = [[span for region in step.reads for span in _spans(graph, aliases, region)] for _, step in arrays]
+    words: list[tuple[int, int]] = []
+    read = [_appended(words, graph, aliases, step.reads) for _, step in arrays]
+    buffers = [aliases.of[step.tensor].buffer for _, step in arrays]
     at = 0
     for position, task in enumerate(tasks):
         while at < len(arrays) and arrays[at][0] <= position:
@@ -158,16 +160,36 @@ def _find_preferences(graph: Graph, tasks: Sequence[TileTask], aliases: Aliases,
         first = at if task.on_array or not task.arrays else max(0, at - LOOK_AHEAD)
         for region in _operands(task):
             mine = aliases.of[region.tensor].buffer
-            own = _spans(graph, aliases, region)
+            own = _appended(words, graph, aliases, (region,))
             for number in range(first, min(at + LOOK_AHEAD, len(arrays))):
-                other = aliases.of[arrays[number][1].tensor].buffer
-                if mine != other:
-                    found[mine, other] += [(*a, *b) for a in own for b in read[number]]
-    for (mine, other), rows in found.items():
-        both = [*rows, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
-        table = np.array(both, np.int64).reshape(-1, 4)
+                if mine != buffers[number]:
+                    found[mine, buffers[number]].append(own + read[number])
+    ends = np.array(words, np.int64).reshape(-1, 2)
+    for (mine, other), ranges in found.items():
+        both = [*ranges, *((c, d, a, b) for a, b, c, d in found.get((other, mine), ()))]
+        table = _side_by_side(ends, np.array(both, np.int64))
         needs.preferences[mine][other] = table
         needs.preferences[other][mine] = table[:, [2, 3, 0, 1]]
+
+
+def _appended(
+    words: list[tuple[int, int]], graph: Graph, aliases: Aliases, regions: Iterable[WordRegion]
+) -> tuple[int, int]:
+    """Append the first and last words of regions to `words`: the first row and the end of them."""
+    first = len(words)
+    for region in regions:
+        words += _spans(graph, aliases, region)
+    return first, len(words)
+
+
+def _side_by_side(ends: Spans, ranges: npt.NDArray[np.int64]) -> Spans:
+    """Of each row of `ranges`, two ranges of rows of `ends`, every row of the first beside every row of the second."""
+    first, second = ranges[:, 1] - ranges[:, 0], ranges[:, 3] - ranges[:, 2]
+    counts = first * second
+    which = np.repeat(np.arange(len(ranges)), counts)
+    number = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    rows = ranges[which, 0] + number // second[which], ranges[which, 2] + number % second[which]
+    return np.concatenate([ends[each] for each in rows], axis=1)
 
 
 def _spans(graph: Graph, aliases: Aliases, region: WordRegion) -> list[tuple[int, int]]:

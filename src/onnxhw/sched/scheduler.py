@@ -7,6 +7,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError
+from ..garbage import collection_paused
 from ..ir.graph import Graph, Op, Port
 from ..isa.units import Unit
 from ..program.input_regions import latency_of, require_regions, travelling_words
@@ -43,8 +44,9 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristi
     large, and else the model's.
     `use`: for measurements alone (`heuristics`).
     """
-    variant, chosen = _best(groups, config, use)
-    program = finish(chosen, groups[0][0].graph)
+    with collection_paused():
+        variant, chosen = _best(groups, config, use)
+        program = finish(chosen, groups[0][0].graph)
     for name, (storage, shape) in variant.storage.items():
         program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
     return program
