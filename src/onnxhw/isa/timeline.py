@@ -143,15 +143,15 @@ class _Run:
             return ready, ordered, 0, max(ready, ordered)
         last = done[-1]
         ready += last.issue + 1
-        free = last.end + 1 if unit != Unit.VECTOR else self._vector_free(last, number)
+        free = last.end + 1 if unit != Unit.VECTOR else self._vector_free(number)
         return ready, ordered, free, max(ready, ordered, free)
 
-    def _vector_free(self, last: IssueRecord, number: int) -> int:
-        """The first cycle in which the vector instructions before let that of a `number` issue; `last` is the one
-        before."""
+    def _vector_free(self, number: int) -> int:
+        """The first cycle in which the vector instruction before `number`, from 1 on, lets that one issue."""
         before, instruction = self.program[Unit.VECTOR][number - 1 : number + 1]
         assert isinstance(before, Vector)
         assert isinstance(instruction, Vector)
+        last = self.spans[Unit.VECTOR][number - 1]
         return max(last.end + 1, last.issue + vector_issue_interval()) if follows(before, instruction) else last.done
 
     def advance(self, unit: Unit) -> bool:

@@ -182,7 +182,7 @@ def _appended(
     return first, len(words)
 
 
-def _side_by_side(ends: Spans, ranges: npt.NDArray[np.int64]) -> Spans:
+def _side_by_side(ends: npt.NDArray[np.int64], ranges: npt.NDArray[np.int64]) -> Spans:
     """Of each row of `ranges`, two ranges of rows of `ends`, every row of the first beside every row of the second."""
     first, second = ranges[:, 1] - ranges[:, 0], ranges[:, 3] - ranges[:, 2]
     counts = first * second

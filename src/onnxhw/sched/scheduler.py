@@ -44,9 +44,8 @@ def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristi
     large, and else the model's.
     `use`: for measurements alone (`heuristics`).
     """
-    with collection_paused():
-        variant, chosen = _best(groups, config, use)
-        program = finish(chosen, groups[0][0].graph)
+    variant, chosen = _best(groups, config, use)
+    program = finish(chosen, groups[0][0].graph)
     for name, (storage, shape) in variant.storage.items():
         program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
     return program
@@ -121,6 +120,7 @@ class InitialSchedule:
     candidate: ScheduledCandidate
 
 
+@collection_paused()
 def initial_schedule(
     graph: Graph, config: HwConfig, use: Heuristics = ALL, occupied: Occupied = NOTHING, streams: bool = False,
     moved: bool = False,
@@ -139,6 +139,7 @@ def initial_schedule(
     return InitialSchedule(lowered, candidate)
 
 
+@collection_paused()
 def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
     """The checked program of an initial schedule; `model`: the graph that says its nominal multiply-accumulates, if
     another."""
