@@ -8,7 +8,7 @@ from onnx import TensorProto, helper
 
 from onnxhw import compiler
 from onnxhw.board import find
-from onnxhw.errors import UnsupportedError
+from onnxhw.errors import InternalError, UnsupportedError
 from onnxhw.explore.workload import LEAST, Measured, MemoryNeeds, Workload, measure
 from onnxhw.presets import PRESETS
 from onnxhw.program.external_use import moved_bytes
@@ -28,6 +28,19 @@ def test_cycles_are_those_of_compile(name, workload, digits):
 def test_what_is_no_choice_of_the_schedule_changes_no_cycle(change, workload):
     config = PRESETS["mini"]
     assert measure(workload, dataclasses.replace(config, **change)) == measure(workload, config)
+
+
+def test_a_point_of_a_search_is_not_proved_and_one_of_the_front_is(workload, monkeypatch):
+    config = PRESETS["mini"]
+    expected = measure(workload, config)
+
+    def refused(program):
+        raise InternalError("E1201", "proved")
+
+    monkeypatch.setattr("onnxhw.sched.scheduler.check", refused)
+    assert measure(workload, config, exact=False) == expected
+    with pytest.raises(InternalError, match="proved"):
+        measure(workload, config)
 
 
 def test_more_cycles_per_result_of_fewer_lanes(workload):

@@ -155,8 +155,9 @@ def measured(workload: Workload, config: HwConfig, code: str, exact: bool = True
 
 
 def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measured:
-    """Schedule every model on a configuration; with external memory, what is larger than the chip in segments, unless
-    `exact` by a forecast. `DoesNotFitError` or `UnsupportedError` of the first part that cannot be scheduled:
+    """Schedule every model on a configuration; with external memory, what is larger than the chip in segments. Unless
+    `exact` these have a forecast, and programs on the chip alone are not proved, which changes no figure.
+    `DoesNotFitError` or `UnsupportedError` of the first part that cannot be scheduled:
     operations that `compile` would give to the host then are no point of a search."""
     needs, forecast, rows = LEAST, False, list[tuple[int, int, int]]()
     for _, graphs in workload.models:
@@ -177,7 +178,7 @@ def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measure
 
 def _program_or_forecast(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
     def on_chip() -> DeviceProgram:
-        return sched.fastest(variants(graph, config), config)
+        return sched.fastest(variants(graph, config), config, checked=exact)
 
     if config.external is None:
         return on_chip()

@@ -32,7 +32,7 @@ from ..config import HwConfig
 from ..errors import InternalError
 from .external_instructions import Move, reads_waited
 from .instructions import Array, Code, Depthwise, Load, Ordered, Vector, follows
-from .microcode import given
+from .microcode import mask
 from .move_timing import MoveTiming
 from .timing import (
     FETCH_OVERHEAD,
@@ -112,7 +112,6 @@ class _Run:
     def __init__(self, config: HwConfig, program: Code, weightless: bool = False) -> None:
         self.config, self.weightless = config, weightless
         self.program = {unit: list(program.get(unit, ())) for unit in Unit}
-        self.given = {unit: given(code) for unit, code in self.program.items()}
         self.moves = MoveTiming(config) if self.program[Unit.MOVE] else None
         self.spans: dict[Unit, list[IssueRecord]] = {unit: [] for unit in Unit}
         self.in_order = tuple(self.spans.values())
@@ -138,7 +137,8 @@ class _Run:
             if count > len(self.spans[Unit.VECTOR]):
                 return None
             ordered = max(ordered, self.spans[Unit.VECTOR][count - 1].read + ORDER)
-        ready = self.given[unit][number] + FETCH_OVERHEAD
+        before = self.program[unit][number - 1] if number else None
+        ready = mask(before, instruction).bit_count() + FETCH_OVERHEAD
         if not number:
             return ready, ordered, 0, max(ready, ordered)
         last = done[-1]

@@ -36,16 +36,18 @@ def schedule(graph: Graph, config: HwConfig) -> DeviceProgram:
     return finish(initial_schedule(graph, config))
 
 
-def fastest(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL) -> DeviceProgram:
+def fastest(
+    groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL, checked: bool = True
+) -> DeviceProgram:
     """The program of fewest cycles of graphs of one meaning, compared before the search for cuts; else as `schedule`.
 
     Of each group the first that can be scheduled counts; the first of all is the model itself. Of equally fast ones the
     first is taken. If none can be scheduled, the error is that of the last which is too large, if the model is too
     large, and else the model's.
-    `use`: for measurements alone (`heuristics`).
+    `use`: for measurements alone (`heuristics`). `checked`: as in `finish`.
     """
     variant, chosen = _best(groups, config, use)
-    program = finish(chosen, groups[0][0].graph)
+    program = finish(chosen, groups[0][0].graph, checked)
     for name, (storage, shape) in variant.storage.items():
         program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
     return program
@@ -140,14 +142,13 @@ def initial_schedule(
 
 
 @collection_paused()
-def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
+def finish(begun: InitialSchedule, model: Graph | None = None, checked: bool = True) -> DeviceProgram:
     """The checked program of an initial schedule; `model`: the graph that says its nominal multiply-accumulates, if
-    another."""
+    another. If not `checked`, its cycles and what it needs of the memories are as exact, but it must not run."""
     lowered, graph = begun.lowered, begun.lowered.graph
     model = model or graph
     candidate = with_exclusive_inputs(lowered, improve(lowered, begun.candidate))
     table = entries(lowered, candidate)
-    check_reaching_definitions(lowered, candidate, table)
     program = DeviceProgram(
         lowered.config,
         graph.name,
@@ -163,8 +164,10 @@ def finish(begun: InitialSchedule, model: Graph | None = None) -> DeviceProgram:
         sum(executed(lowered, op) for op in graph.ops),
         nominal=model.macs(),
     )
-    program.input_free = input_free(program, candidate.times)
-    check(program)
+    if checked:
+        check_reaching_definitions(lowered, candidate, table)
+        program.input_free = input_free(program, candidate.times)
+        check(program)
     return program
 
 

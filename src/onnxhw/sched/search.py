@@ -100,14 +100,25 @@ def build(
 ) -> ScheduledCandidate | None:
     """The program of a search point; None if there is no room for its tensors, or if it cannot take fewer cycles than
     `below`."""
+    bases = _bases(lowered, point)
+    return None if bases is None else _built(lowered, point, bases, below, times)
+
+
+def _bases(lowered: LoweredGraph, point: SearchPoint) -> dict[str, int] | None:
+    """Where the buffers of a search point lie; None if there is no room for them."""
     tasks, needs = _begun(lowered, point)
     if point.overlap and not needs.live:
         inputs = [port.tensor for port in lowered.graph.inputs]
         staying = [name for name in inputs if point.exclusive_inputs or name in lowered.occupied.kept]
         needs.live = live_ranges(lowered.graph, lowered.aliases, tasks, lowered.config, staying)
-    bases = allocate(needs, lowered.config, point.order, point.preferences, point.overlap)
-    if bases is None:
-        return None
+    return allocate(needs, lowered.config, point.order, point.preferences, point.overlap)
+
+
+def _built(
+    lowered: LoweredGraph, point: SearchPoint, bases: dict[str, int], below: int | None, times: CodeTimes
+) -> ScheduledCandidate | None:
+    """The program of a search point whose buffers have their bases; None as `build`."""
+    tasks, _ = _begun(lowered, point)
     emitter = Emitter(lowered.graph, lowered.aliases, bases, lowered.config)
     for task in tasks:
         emitter.emit(task)
@@ -125,11 +136,12 @@ def first(lowered: LoweredGraph) -> ScheduledCandidate:
     found: ScheduledCandidate | None = None
     smallest: ScheduledCandidate | None = None
     for group in first_points(lowered):
-        candidate = next((c for c in (build(lowered, point) for point in group) if c), None)
-        if candidate is None:
+        placed = next(((point, bases) for point in group if (bases := _bases(lowered, point)) is not None), None)
+        if placed is None:
             continue
-        smallest = candidate
-        if fits_microcode(lowered, candidate.code) and (found is None or candidate.cycles < found.cycles):
+        candidate = _built(lowered, *placed, found.cycles if found else None, timeline_below)
+        smallest = candidate or smallest
+        if candidate and fits_microcode(lowered, candidate.code):
             found = candidate
     if smallest is None:
         raise _no_room(lowered)
