@@ -121,10 +121,15 @@ class UnsupportedError(OnnxhwError):
 
 
 class DoesNotFitError(OnnxhwError):
-    """The model or the configuration is larger than the board."""
+    """The model or the configuration is larger than the board; `share`: by what part of what there is, at most 1, which
+    it also is where that is not known."""
 
     exit_status = 5
     kind = "does not fit"
+
+    def __init__(self, code: str, what: str, *, where: str = "", hint: str = "", share: float = 1.0) -> None:
+        super().__init__(code, what, where=where, hint=hint)
+        self.share = min(share, 1.0)
 
 
 class TimingError(OnnxhwError):

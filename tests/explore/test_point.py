@@ -5,8 +5,11 @@ import dataclasses
 import pytest
 
 from onnxhw.board import find
+from onnxhw.devices import family_of
 from onnxhw.explore import point as module
 from onnxhw.explore.point import OBJECTIVES, DesignPoint, Judge, evaluate
+from onnxhw.explore.sizing import fitted
+from onnxhw.explore.workload import LEAST, Workload
 from onnxhw.presets import PRESETS
 
 
@@ -31,6 +34,20 @@ def test_what_has_no_schedule_is_refused_with_its_code(task):
     found = evaluate(task.workload, small, task.judge)
     assert found.refused.startswith("E5101")
     assert found.excess == 1
+
+
+def test_what_has_too_many_weights_for_the_board_is_not_scheduled(task, monkeypatch):
+    config = task.space.config(task.space.values(PRESETS["mini"]))
+    board = task.judge.board
+    least = dataclasses.replace(LEAST, weight_depth=384, param_depth=512)
+    monkeypatch.setattr(Workload, "least", lambda workload, config: least)
+    estimate = family_of(board).estimate
+    without = estimate(fitted(config, least, estimate)).ebr
+    small = Judge(dataclasses.replace(board, resources=dataclasses.replace(board.resources, ebr=without)))
+    monkeypatch.delattr("onnxhw.sched.scheduler.first")
+    refused = evaluate(task.workload, config, small)
+    assert refused.refused.startswith("E5102 needs ")
+    assert 0 < refused.excess < 1
 
 
 def test_memories_are_cut_only_if_nothing_is_in_segments(task):

@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import family_of
-from onnxhw.explore.sizing import fitted
+from onnxhw.explore.sizing import fitted, limited
 from onnxhw.explore.workload import MemoryNeeds
 from onnxhw.presets import PRESETS
 
@@ -29,3 +29,18 @@ def test_there_is_room_and_no_more_block_ram_than_for_the_needs(name, needs):
 def test_microcode_fills_its_block_ram():
     made = fitted(PRESETS["mini"], MemoryNeeds(4096, 512, 2, 100, 100, 1, 100), ESTIMATE)
     assert (made.load_ucode, made.array_ucode, made.vector_ucode) == (512, 512, 512)
+
+
+@pytest.mark.parametrize("most", [36, 56])
+def test_a_memory_is_no_deeper_than_the_device_can_have_it(most):
+    needs = MemoryNeeds(100, 1, 1, 1, 1, 1, 1)
+    config = dataclasses.replace(PRESETS["mini"], weight_depth=1 << 17, vector_ucode=8192)
+    made = limited(config, needs, ESTIMATE, most)
+    small = fitted(config, needs, ESTIMATE)
+    for name in ("weight_depth", "param_depth", "load_ucode", "vector_ucode"):
+        depth = getattr(made, name)
+        assert ESTIMATE(dataclasses.replace(small, **{name: depth})).ebr <= most
+        if depth < getattr(config, name):
+            assert ESTIMATE(dataclasses.replace(small, **{name: depth + 16})).ebr > most
+    assert made.weight_depth < config.weight_depth
+    assert limited(config, needs, ESTIMATE, 10_000) == config

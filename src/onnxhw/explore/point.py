@@ -13,7 +13,7 @@ from ..devices import family_of
 from ..devices.family import FILL
 from ..errors import DoesNotFitError, UnsupportedError
 from .clock import predicted_mhz
-from .sizing import fitted
+from .sizing import fitted, limited
 from .workload import Workload, measured
 
 
@@ -111,16 +111,22 @@ def evaluate(
     external memory: then after it, if all programs are on the chip alone. Without `exact` networks in segments have
     a forecast. `code`: of what the result in the content cache must be.
 
-    A configuration that does not fit the board whatever the programs are is not scheduled.
+    A configuration that does not fit the board whatever the programs are is not scheduled, and one whose weights or
+    parameters alone are too many only so far.
     """
-    estimate = family_of(judge.board).estimate
-    small = fitted(config, workload.least(config), estimate) if fit and config.external is None else config
+    estimate, most = family_of(judge.board).estimate, judge.board.resources.ebr
+    cut = fit and config.external is None
+    least = workload.least(config)
+    small = fitted(config, least, estimate) if cut else config
     first = judge.resources(DesignPoint(small))
     if first.refused:
         return first
+    if cut:
+        config = limited(config, least, estimate, most)
     try:
         found = measured(workload, config, code, exact)
     except (DoesNotFitError, UnsupportedError) as error:
-        return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=1.0)
+        share = error.share if isinstance(error, DoesNotFitError) else 1.0
+        return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
     final = fitted(config, found.needs, estimate) if fit and not any(found.moved) else config
     return judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))

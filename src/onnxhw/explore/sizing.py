@@ -1,4 +1,4 @@
-"""`fitted`: a configuration whose memories are as large as its programs need, and no larger where that costs."""
+"""Memories whose depth bounds no cycle: as large as a device can have them, and cut to what programs need."""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,6 +24,31 @@ def fitted(config: HwConfig, needs: MemoryNeeds, estimate: Estimator) -> HwConfi
         if name != "tables":
             made = _rounded(made, name, words, estimate)
     return made
+
+
+def limited(config: HwConfig, needs: MemoryNeeds, estimate: Estimator, most: int) -> HwConfig:
+    """The configuration with each memory no deeper than a device of `most` block RAMs can have it beside `needs` of the
+    others: a program that needs more is no solution, and the search for a quicker one does not go there."""
+    least: dict[str, Any] = {name: words for name, words in needs.record().items() if name != "tables"}
+    small = dataclasses.replace(config, **least)
+    found = {name: _deepest(small, name, words, getattr(config, name), estimate, most) for name, words in least.items()}
+    changes: dict[str, Any] = found
+    return dataclasses.replace(config, **changes)
+
+
+def _deepest(small: HwConfig, name: str, least: int, depth: int, estimate: Estimator, most: int) -> int:
+    """The largest depth from `least` to `depth` that takes no more than `most`, a multiple of the smallest of `STEPS`
+    if there is one."""
+    step = STEPS[-1]
+    low, high = least // step, -(-depth // step)
+    while low < high:
+        middle = (low + high + 1) // 2
+        change: dict[str, Any] = {name: min(depth, middle * step)}
+        if estimate(dataclasses.replace(small, **change)).ebr <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return max(least, min(depth, low * step))
 
 
 def _rounded(config: HwConfig, name: str, words: int, estimate: Estimator) -> HwConfig:

@@ -195,12 +195,12 @@ def check_capacity(images: ConstantMemories, config: HwConfig, streams: bool = F
         if used > available and not (streams and code == "E5102"):
             largest = max(use, key=lambda name: use[name]) if use else ""
             detail = f"; largest layer: {largest!r} with {use[largest]}" if largest else ""
-            problems.append((code, f"needs {used} {what}, {config.name} has {available}{detail}", field))
+            text, share = f"needs {used} {what}, {config.name} has {available}{detail}", used / available - 1
+            problems.append((code, text, field, share))
     if problems:
-        code = problems[0][0]
-        fields = ", ".join(field for _, _, field in problems)
-        text = "; ".join(text for _, text, _ in problems)
-        raise DoesNotFitError(code, text, hint=f"a configuration with more {fields}")
+        codes, texts, fields, shares = zip(*problems, strict=True)
+        hint = f"a configuration with more {', '.join(fields)}"
+        raise DoesNotFitError(codes[0], "; ".join(texts), hint=hint, share=max(shares))
 
 
 def entries(lowered: LoweredGraph, candidate: ScheduledCandidate) -> dict[str, Entry]:
