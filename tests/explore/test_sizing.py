@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import family_of
-from onnxhw.explore.sizing import fitted, limited
+from onnxhw.explore.sizing import fitted, less_microcode, limited
 from onnxhw.explore.workload import MemoryNeeds
 from onnxhw.presets import PRESETS
 
@@ -44,3 +44,13 @@ def test_a_memory_is_no_deeper_than_the_device_can_have_it(most):
             assert ESTIMATE(dataclasses.replace(small, **{name: depth + 16})).ebr > most
     assert made.weight_depth < config.weight_depth
     assert limited(config, needs, ESTIMATE, 10_000) == config
+
+
+def test_the_largest_microcode_is_cut_until_all_fits():
+    config, needs = dataclasses.replace(PRESETS["mini"]), MemoryNeeds(100, 1, 1, 1500, 600, 1, 2100)
+    most = ESTIMATE(fitted(config, needs, ESTIMATE)).ebr
+    assert less_microcode(config, needs, ESTIMATE, most) == needs
+    assert less_microcode(config, needs, ESTIMATE, most - 2) == dataclasses.replace(needs, vector_ucode=1536)
+    less = less_microcode(config, needs, ESTIMATE, most - 3)
+    assert less == dataclasses.replace(needs, vector_ucode=1024)
+    assert less_microcode(config, needs, ESTIMATE, 1) is None

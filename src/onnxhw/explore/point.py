@@ -13,7 +13,7 @@ from ..devices import family_of
 from ..devices.family import FILL
 from ..errors import DoesNotFitError, UnsupportedError
 from .clock import predicted_mhz
-from .sizing import fitted, limited
+from .sizing import fitted, less_microcode, limited
 from .workload import Workload, measured
 
 
@@ -112,7 +112,7 @@ def evaluate(
     a forecast. `code`: of what the result in the content cache must be.
 
     A configuration that does not fit the board whatever the programs are is not scheduled, and one whose weights or
-    parameters alone are too many only so far.
+    parameters alone are too many only so far. One whose microcode is too long is scheduled once more, for less.
     """
     estimate, most = family_of(judge.board).estimate, judge.board.resources.ebr
     cut = fit and config.external is None
@@ -129,4 +129,13 @@ def evaluate(
         share = error.share if isinstance(error, DoesNotFitError) else 1.0
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
     final = fitted(config, found.needs, estimate) if fit and not any(found.moved) else config
-    return judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))
+    point = judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))
+    less = less_microcode(config, found.needs, estimate, most) if cut and point.ebr > most else None
+    if less is None or judge.resources(DesignPoint(fitted(config, less, estimate))).refused:
+        return point
+    limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
+    try:
+        found = measured(workload, dataclasses.replace(config, **limits), code, exact)
+    except DoesNotFitError:
+        return point
+    return judge.resources(DesignPoint(fitted(config, found.needs, estimate), found.cycles, found.traffic))

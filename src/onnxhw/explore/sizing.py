@@ -51,6 +51,19 @@ def _deepest(small: HwConfig, name: str, least: int, depth: int, estimate: Estim
     return max(least, min(depth, low * step))
 
 
+def less_microcode(config: HwConfig, needs: MemoryNeeds, estimate: Estimator, most: int) -> MemoryNeeds | None:
+    """`needs` with so much less microcode that all of it takes no more than `most` block RAMs: always the largest of
+    these memories is a block RAM smaller. None if that does not help."""
+    words = needs.record()
+    names = [name for name in words if name.endswith("_ucode") and (config.depthwise or name != "depthwise_ucode")]
+    while estimate(fitted(config, MemoryNeeds(**words), estimate)).ebr > most:
+        largest = max(names, key=lambda name: words[name])
+        if words[largest] <= STEPS[0]:
+            return None
+        words[largest] = (words[largest] - 1) // STEPS[0] * STEPS[0]
+    return MemoryNeeds(**words)
+
+
 def _rounded(config: HwConfig, name: str, words: int, estimate: Estimator) -> HwConfig:
     exact = estimate(config)
     for step in STEPS:
