@@ -24,6 +24,7 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
 The tile recurrences run across instructions: tiles are numbered over the whole program.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -120,6 +121,10 @@ class _Run:
         self.part: dict[Unit, list[int]] = {}
         kinds = (0, 1) if config.depthwise else (0,)
         self.tiles = [_Tiles(config, kind) for kind in kinds]
+        self.execute: dict[Unit, Callable[..., bool]] = {
+            Unit.LOAD: self._load, Unit.ARRAY: self._tile, Unit.DEPTHWISE: self._tile, Unit.VECTOR: self._vector,
+            Unit.MOVE: self._move,
+        }  # fmt: skip
 
     def issue(self, unit: Unit) -> tuple[int, int, int, int] | None:
         """Ready, ordered, free and issue cycle of the unit's next instruction, or None if not yet known."""
@@ -131,7 +136,9 @@ class _Run:
             if count:
                 if count > len(spans):
                     return None
-                ordered = max(ordered, spans[count - 1].done + ORDER)
+                done_then = spans[count - 1].done + ORDER
+                if done_then > ordered:
+                    ordered = done_then
         if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
             count = reads_waited(instruction)
             if count > len(self.spans[Unit.VECTOR]):
@@ -164,22 +171,15 @@ class _Run:
     def step(self, unit: Unit) -> bool:
         """Advance the unit by one instruction, or as many of its tiles as is known; False if it must wait for another
         unit at once."""
-        if len(self.spans[unit]) == len(self.program[unit]):
+        number, code = len(self.spans[unit]), self.program[unit]
+        if number == len(code):
             return False
-        instruction = self.program[unit][len(self.spans[unit])]
         if unit not in self.part:
             times = self.issue(unit)
             if times is None:
                 return False
             self.part[unit] = [*times, 0, 0]
-        if isinstance(instruction, Load):
-            return self._load(instruction)
-        if isinstance(instruction, (Array, Depthwise)):
-            return self._tile(unit, instruction)
-        if isinstance(instruction, Move):
-            return self._move(instruction)
-        assert isinstance(instruction, Vector)
-        return self._vector(instruction)
+        return self.execute[unit](code[number])
 
     def _finish(self, unit: Unit, end: int, done: int) -> bool:
         ready, ordered, free, issue, _, stalled = self.part.pop(unit)
@@ -203,7 +203,8 @@ class _Run:
             self.load_end = start + steps
         return self._finish(Unit.LOAD, self.load_end - 1, self.load_end)
 
-    def _tile(self, unit: Unit, instruction: Array | Depthwise) -> bool:
+    def _tile(self, instruction: Array | Depthwise) -> bool:
+        unit = instruction.UNIT
         mine, part, count = self.tiles[unit == Unit.DEPTHWISE], self.part[unit], tiles(instruction)
         distance, first, n = tile_distance(instruction, False), part[4], part[4]
         while n < count:

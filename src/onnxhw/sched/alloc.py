@@ -23,7 +23,7 @@ from ..ir.graph import Graph
 from ..isa.instructions import Array, VectorOp
 from .aliases import Aliases, block_count
 from .live_ranges import LiveRange, may_overlap
-from .memory_trace import accesses, spans
+from .memory_trace import spans
 from .task import ArrayStep, TileTask, WordRegion
 
 LOOK_AHEAD = 2
@@ -109,8 +109,9 @@ def find_needs(
         touch(port.tensor, -1)
         if exclusive_inputs or port.tensor in occupied.kept:
             touch(port.tensor, len(tasks))
-    for access in accesses(tasks):
-        touch(access.region.tensor, access.task)
+    for position, task in enumerate(tasks):
+        for name in task.tensors:
+            touch(name, position)
     for port in graph.outputs:
         touch(port.tensor, len(tasks))
     life = {buffer: (first.get(buffer, 0), last.get(buffer, 0)) for buffer in aliases.size}

@@ -7,10 +7,10 @@ keep their order.
 """
 
 from ..config import HwConfig
-from ..isa.timing import array_latency, pixels, tiles, vector_cycles, vector_latency
+from ..isa.timing import array_latency, vector_cycles, vector_latency
 from ..isa.units import STREAMING, Unit
 from .readiness import ReadinessMap
-from .task import TileTask
+from .task import TileTask, WordRegion
 
 
 class _UnitClocks:
@@ -27,15 +27,16 @@ class _UnitClocks:
     def operands(self, task: TileTask) -> int:
         """When what a task reads has been written; asked once it is complete."""
         if id(task) not in self.ready:
-            times = [
-                time
-                for region in task.regions_read
-                for time, blocks, rows in self.written.get(region.tensor, ())
-                if blocks[0] < region.blocks[1] and region.blocks[0] < blocks[1]
-                and rows[0] < region.rows[1] and region.rows[0] < rows[1]
-            ]  # fmt: skip
-            self.ready[id(task)] = max(times, default=0)
+            self.ready[id(task)] = max(map(self._written_last, task.regions_read), default=0)
         return self.ready[id(task)]
+
+    def _written_last(self, region: WordRegion) -> int:
+        """When the last word of a region was written; the writes of a tensor are in the order of time."""
+        (first_block, end_block), (first_row, end_row) = region.blocks, region.rows
+        for time, blocks, rows in reversed(self.written.get(region.tensor, ())):
+            if blocks[0] < end_block and first_block < blocks[1] and rows[0] < end_row and first_row < rows[1]:
+                return time
+        return 0
 
     def sums(self, task: TileTask) -> tuple[int, int]:
         """When the unit before the vector unit has done its part, and when the sums can be drained."""
@@ -44,7 +45,7 @@ class _UnitClocks:
             return begin, begin
         unit = task.arrays[0].array.UNIT
         begin = max(begin, self.free[unit], self.drained[0] if task.on_array else 0)
-        end = begin + sum(tiles(step.array) * pixels(step.array) for step in task.arrays)
+        end = begin + task.streamed
         return end, end + self.latency[unit]
 
     def take(self, task: TileTask) -> None:

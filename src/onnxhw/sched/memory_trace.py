@@ -64,7 +64,8 @@ class WordMap(Generic[S]):
         self.of = of
 
     def __getitem__(self, region: WordRegion) -> npt.NDArray[S]:
-        return self.of[region.tensor][slice(*region.blocks), slice(*region.rows), slice(*region.cols)]
+        tensor, (block, end_block), (row, end_row), (column, end_column) = region
+        return self.of[tensor][block:end_block, row:end_row, column:end_column]
 
 
 def in_buffers(graph: Graph, aliases: Aliases, config: HwConfig, values: Mapping[str, npt.NDArray[S]]) -> WordMap[S]:

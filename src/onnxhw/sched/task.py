@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..ir.graph import Tensor
 from ..ir.windows import Window
 from ..isa.instructions import Array, Depthwise, Load, Vector
+from ..isa.timing import pixels, tiles
 
 
 class WordRegion(NamedTuple):
@@ -78,6 +79,17 @@ class TileTask:
     def banks(self) -> int:
         """How many accumulator banks it fills."""
         return 1 + max(step.bank for step in self.arrays) if self.on_array else 0
+
+    @cached_property
+    def streamed(self) -> int:
+        """Cycles in which the array or the depthwise unit takes a pixel."""
+        return sum(tiles(step.array) * pixels(step.array) for step in self.arrays)
+
+    @cached_property
+    def tensors(self) -> tuple[str, ...]:
+        """The tensors that it reads or writes."""
+        names = [region.tensor for region in self.regions_read] + [step.writes.tensor for step in self.vectors]
+        return tuple(dict.fromkeys(names))
 
     @cached_property
     def regions_read(self) -> list[WordRegion]:
