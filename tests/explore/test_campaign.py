@@ -39,6 +39,14 @@ def test_the_front_is_of_points_with_cycles_that_their_own_configurations_have(a
     assert found.points[0].cycles == reference(SerialPool(), campaign.task).presets["mini"].cycles
 
 
+def test_a_search_begins_with_the_presets_and_the_neighbours_of_the_quickest(campaign):
+    space = campaign.task.space
+    found = reference(SerialPool(), campaign.task)
+    quickest = min(found.presets.values(), key=lambda point: point.cycles)
+    presets = [space.values(PRESETS[name]) for name in found.presets]
+    assert list(found.choices) == presets + space.neighbours(space.values(PRESETS[quickest.config.name]))
+
+
 def test_one_worker_and_two_find_the_same(alone, campaign, first, tmp_path):
     found, path = alone
     with pool(2) as workers:

@@ -83,3 +83,14 @@ def test_a_line_buffer_is_no_longer_than_rows_are(values, longest):
     assert bool(config.depthwise) == bool(longest and made.depthwise)
     assert dataclasses.replace(config, depthwise=made.depthwise, window_depth=made.window_depth) == made
     assert config.window_depth == (made.window_depth if config.depthwise else 512)
+
+
+def test_neighbours_differ_in_one_parameter_and_are_other_configurations():
+    space = SearchSpace(find("ulx3s-25f"))
+    values = space.values(PRESETS["ulx3s-25f"])
+    near = space.neighbours(values)
+    assert all(sum(each[name] != values[name] for name in values) == 1 for each in near)
+    configs = {space.config(each) for each in near}
+    assert len(configs | {space.config(values)}) == len(near) + 1
+    assert {each["load_rows"] for each in near} == {1, 2, 4, 8}, "more are no more than all rows"
+    assert {each["cols"] for each in near} == set(PARAMETERS["cols"])

@@ -11,7 +11,7 @@ from ..build.cache import family_sources, sources
 from ..cluster import TaskPool, Waiting
 from ..config import HwConfig
 from ..presets import preset
-from .point import DesignPoint, Judge, evaluate
+from .point import DesignPoint, Judge, evaluate, mean
 from .search import Search, SearchState, best, text_of
 from .space import SearchSpace, Values
 from .stages import Design, best_seed, routed, spread, synthesized, text_of_stage
@@ -176,7 +176,8 @@ class Campaign:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a board offers already: its presets as points by name, and those of them that are choices of the space."""
+    """What a board offers already: its presets as points by name, and the choices to begin a search with: the presets
+    that are choices of the space, and the neighbours of the quickest of these that fits."""
 
     presets: Mapping[str, DesignPoint]
     choices: tuple[Values, ...]
@@ -187,5 +188,9 @@ def reference(pool: TaskPool, task: Task) -> Reference:
     shared = pool.share(task)
     configs = [task.space.with_external(preset(name)) for name in task.space.board.presets]
     waiting = [(config, pool.submit(exactly, shared, config, False)) for config in configs]
-    choices = [choice for config in configs if (choice := task.space.values(config))]
-    return Reference({config.name: wait()[0] for config, wait in waiting}, tuple(choices))
+    points = {config.name: wait()[0] for config, wait in waiting}
+    choices = {config.name: choice for config in configs if (choice := task.space.values(config))}
+    able = [name for name in choices if points[name].cycles and not points[name].refused]
+    quickest = min(able, key=lambda name: mean(points[name].cycles), default=None)
+    near = task.space.neighbours(choices[quickest]) if quickest else []
+    return Reference(points, (*choices.values(), *near))

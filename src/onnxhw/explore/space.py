@@ -105,6 +105,15 @@ class SearchSpace:
         missing = config.array_multipliers + config.lanes * config.requant_dsps - self.board.resources.dsp
         return dataclasses.replace(config, array_fabric=max(0, min(missing, config.array_multipliers)))
 
+    def neighbours(self, values: Values) -> list[Values]:
+        """The choices that differ from one in a single parameter, of those that are other configurations each once."""
+        found = {self.config(values): values}
+        for name, choices in self.parameters.items():
+            for choice in choices:
+                changed = {**values, name: choice}
+                found.setdefault(self.config(changed), changed)
+        return list(found.values())[1:]
+
     def with_external(self, config: HwConfig) -> HwConfig:
         """A preset with the external memory of the space, if it has one, by the name of a preset with it."""
         if self.external is None:
