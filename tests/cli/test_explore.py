@@ -9,8 +9,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.cli import main
 from onnxhw.config import HwConfig
+from onnxhw.errors import InternalError
 from onnxhw.explore.front import dominates
 from onnxhw.presets import PRESETS, preset
+from onnxhw.sched import scheduler
 
 pytest.importorskip("optuna")
 
@@ -136,3 +138,25 @@ def test_a_file_without_one_is_an_error(text, code, digits, tmp_path, capsys):
     said = capsys.readouterr().err
     assert code in said
     assert "own.json" in said
+
+
+def test_a_program_that_cannot_be_proved_takes_its_point_away_and_is_told(digits, capsys, tmp_path, monkeypatch):
+    calls, checked = [], scheduler.check
+
+    def fails_once(program):
+        calls.append(program)
+        if len(calls) == 1:
+            raise InternalError("E1206", "reads a word too soon")
+        return checked(program)
+
+    monkeypatch.setattr(scheduler, "check", fails_once)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))  # where nothing is proved yet
+    out = tmp_path / "out"
+    words = ["explore", str(digits), "--board", "ulx3s-25f", "--points", "5", "--workers", "0", "-o", str(out)]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "failed-1.json: E1206 reads a word too soon; this is a bug of ours" in " ".join(said.split())
+    record = json.loads((out / "front.json").read_text())
+    (failed,) = record["failed"]
+    assert preset(failed["preset"]).fingerprint not in {preset(row["preset"]).fingerprint for row in record["front"]}
+    assert "E1206" in (out / "report.html").read_text()

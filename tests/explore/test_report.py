@@ -21,7 +21,8 @@ def row(point, **more):
 
 def record(*rows):
     return {"points": 3, "asked": 5, "processor_seconds": 1.5, "seed": 0, "objectives": ["lut"], "front": list(rows),
-            "models": ["a<b"], "board": "ulx3s", "presets": [row(POINTS[1], preset="mini")]}  # fmt: skip
+            "models": ["a<b"], "board": "ulx3s", "presets": [row(POINTS[1], preset="mini")],
+            "failed": []}  # fmt: skip
 
 
 def test_the_page_has_the_front_and_what_tools_made_of_it():

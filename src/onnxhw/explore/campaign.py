@@ -60,12 +60,13 @@ def code() -> str:
 
 @dataclass
 class Found:
-    """What a campaign has found: every point in the order of asking, the front, confirmed, and processor seconds of
-    all points of the study."""
+    """What a campaign has found: every point in the order of asking, the front, confirmed, processor seconds of all
+    points of the study, and those of them that a bug of the compiler took away."""
 
     points: list[DesignPoint]
     front: list[DesignPoint]
     seconds: float
+    failed: list[DesignPoint]
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By fingerprint what synthesis ("synthesized") and place and route ("routed") made of points of the front."""
 
@@ -115,7 +116,9 @@ class Campaign:
             search = Search(submit, self.objectives, self.seed, dict(study.points), parameters=parameters)
             search.progress = lambda state: progress(state, study.seconds)
             points = search.run(wanted, first)
-            found = Found(points, self.confirmed(pool, shared, study, points), study.seconds)
+            front = self.confirmed(pool, shared, study, points)
+            failed = {point.config.fingerprint: point for point in study.points.values() if point.failed}
+            found = Found(points, front, study.seconds, list(failed.values()))
             if stages:
                 found.made = self.build(pool, study, found.front, stages)
             return found

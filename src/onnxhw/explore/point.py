@@ -11,7 +11,7 @@ from ..board import Board
 from ..config import HwConfig
 from ..devices import family_of
 from ..devices.family import FILL
-from ..errors import DoesNotFitError, UnsupportedError
+from ..errors import DoesNotFitError, InternalError, UnsupportedError
 from .clock import predicted_mhz
 from .sizing import fitted, less_microcode, limited
 from .workload import Workload, measured
@@ -53,6 +53,11 @@ class DesignPoint:
         config = HwConfig.from_json(json.dumps(plain.pop("config")))
         cycles, traffic, moved = (tuple(map(int, plain.pop(name))) for name in ("cycles", "traffic", "moved"))
         return cls(config, cycles, traffic, moved=moved, **plain)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is refused because of a bug of the compiler."""
+        return self.refused.startswith("E1")
 
     @property
     def latency_us(self) -> float:
@@ -112,7 +117,8 @@ def evaluate(
     a forecast. `code`: of what the result in the content cache must be.
 
     A configuration that does not fit the board whatever the programs are is not scheduled, and one whose weights or
-    parameters alone are too many only so far. One whose microcode is too long is scheduled once more, for less.
+    parameters alone are too many only so far. One whose microcode is too long is scheduled once more, for less. One of
+    which the compiler makes a program that it cannot prove is refused, too: others may do (`DesignPoint.failed`).
     """
     estimate, most = family_of(judge.board).estimate, judge.board.resources.ebr
     cut = fit and config.external is None
@@ -125,7 +131,7 @@ def evaluate(
         config = limited(config, least, estimate, most)
     try:
         found = measured(workload, config, code, exact)
-    except (DoesNotFitError, UnsupportedError) as error:
+    except (DoesNotFitError, UnsupportedError, InternalError) as error:
         share = error.share if isinstance(error, DoesNotFitError) else 1.0
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
     final = fitted(config, found.needs, estimate) if fit and not any(found.moved) else config
@@ -136,6 +142,6 @@ def evaluate(
     limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
     try:
         found = measured(workload, dataclasses.replace(config, **limits), code, exact)
-    except DoesNotFitError:
+    except (DoesNotFitError, InternalError):
         return point
     return judge.resources(DesignPoint(fitted(config, found.needs, estimate), found.cycles, found.traffic))

@@ -116,31 +116,42 @@ class ExploreProgress:
 
 
 def write_results(folder: Path, campaign: Campaign, found: Found, known: Reference) -> dict[str, Any]:
-    """Write front.json, report.html and a configuration per point of the front; the record of ``--json``."""
+    """Write front.json, report.html, a configuration per point of the front and per point that a bug of the compiler
+    took away; the record of ``--json``."""
     rows = [
         _row(point, folder / f"front-{number}.json", campaign, found) for number, point in enumerate(found.front, 1)
     ]
+    failed = [
+        {"preset": str(folder / f"failed-{number}.json"), "why": point.refused,
+         "config": _named(point, f"failed-{number}")}
+        for number, point in enumerate(found.failed, 1)
+    ]  # fmt: skip
     record = {
         "board": campaign.task.space.board.name, "models": list(campaign.task.workload.names),
         "objectives": list(campaign.objectives), "seed": campaign.seed, "out": str(folder),
         "points": sum(bool(point.cycles) for point in found.points), "asked": len(found.points),
         "processor_seconds": round(found.seconds, 1), "front": rows,
+        "failed": failed,
         "presets": [{"preset": name, **_figures(point, campaign)} for name, point in known.presets.items()],
     }  # fmt: skip
     with staged(folder) as stage:
-        for row in rows:
-            (stage / Path(row["preset"]).name).write_text(json.dumps(row["config"], sort_keys=True) + "\n")
+        for row in [*rows, *failed]:
+            (stage / Path(str(row["preset"])).name).write_text(json.dumps(row["config"], sort_keys=True) + "\n")
         (stage / "report.html").write_text(page(record, found.points), encoding="utf-8")
         (stage / "front.json").write_text(json.dumps(record, indent=2) + "\n")
     return record
 
 
 def _row(point: DesignPoint, path: Path, campaign: Campaign, found: Found) -> dict[str, Any]:
-    name = json.loads(point.config.to_json()) | {"name": path.stem}
     made = found.made.get(point.config.fingerprint, {})
     if route := made.get("routed"):
         made = {**made, "routed": {**route, "latency_us": round(mean(point.cycles) / route["mhz"], 2)}}
-    return {**_figures(point, campaign), **made, "preset": str(path), "config": name}
+    return {**_figures(point, campaign), **made, "preset": str(path), "config": _named(point, path.stem)}
+
+
+def _named(point: DesignPoint, name: str) -> dict[str, Any]:
+    """The configuration of a point under a name, as a preset's file has it."""
+    return {**json.loads(point.config.to_json()), "name": name}
 
 
 def _figures(point: DesignPoint, campaign: Campaign) -> dict[str, Any]:
@@ -175,6 +186,8 @@ def print_front(output: Output, record: dict[str, Any]) -> None:
     for each in record["presets"]:
         if each["refused"]:
             output.line(f"{each['preset']}: {each['refused']}")
+    for each in record["failed"]:
+        output.line(f"{each['preset']}: {each['why']}; this is a bug of ours: please report it with the model")
     columns = ("preset", "LUT4", "synthesized", "routed", "FF", "routed", "MHz", "routed", "seed", "us", "seconds")
     routes = [(row, row.get("synthesized", {}), row.get("routed", {})) for row in record["front"]]
     rows = [
