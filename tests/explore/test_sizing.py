@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import family_of
-from onnxhw.explore.sizing import fitted, less_microcode, limited
+from onnxhw.explore.sizing import fitted, less_microcode, limited, with_spare_block_rams
 from onnxhw.explore.workload import MemoryNeeds
 from onnxhw.presets import PRESETS
 
@@ -54,3 +54,14 @@ def test_the_largest_microcode_is_cut_until_all_fits():
     less = less_microcode(config, needs, ESTIMATE, most - 3)
     assert less == dataclasses.replace(needs, vector_ucode=1024)
     assert less_microcode(config, needs, ESTIMATE, 1) is None
+
+
+def test_microcode_is_in_block_ram_where_one_is_left():
+    config = dataclasses.replace(PRESETS["ulx3s-25f"], depthwise_ucode=352)
+    in_luts = ESTIMATE(config)
+    made = with_spare_block_rams(config, ESTIMATE, in_luts.ebr + 1)
+    assert made == dataclasses.replace(config, depthwise_ucode=512)
+    assert ESTIMATE(made).lut < in_luts.lut - 1000
+    assert with_spare_block_rams(config, ESTIMATE, in_luts.ebr) == config
+    without = dataclasses.replace(config, depthwise=0)
+    assert with_spare_block_rams(without, ESTIMATE, 56) == without

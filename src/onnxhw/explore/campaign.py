@@ -30,11 +30,11 @@ class Task:
     def point(self, values: Values) -> tuple[DesignPoint, float]:
         """The point of a choice, with a forecast of networks in segments, and the processor seconds that it took."""
         config = self.space.with_line_buffer(self.space.config(values), self.workload.longest_strip)
-        return _timed(lambda: evaluate(self.workload, config, self.judge, exact=False, code=code()))
+        return _timed(lambda: evaluate(self.workload, config, self.judge, exact=False))
 
     def exactly(self, config: HwConfig, exact: bool = True) -> tuple[DesignPoint, float]:
         """The point of a configuration as it is; without `exact` with a forecast of networks in segments."""
-        return _timed(lambda: evaluate(self.workload, config, self.judge, fit=False, exact=exact, code=code()))
+        return _timed(lambda: evaluate(self.workload, config, self.judge, fit=False, exact=exact))
 
 
 def _timed(make: Callable[[], DesignPoint]) -> tuple[DesignPoint, float]:

@@ -13,7 +13,7 @@ from ..devices import family_of
 from ..devices.family import FILL
 from ..errors import DoesNotFitError, InternalError, UnsupportedError
 from .clock import predicted_mhz
-from .sizing import fitted, less_microcode, limited
+from .sizing import fitted, less_microcode, limited, with_spare_block_rams
 from .workload import Workload, measured
 
 
@@ -110,11 +110,11 @@ class Judge:
 
 
 def evaluate(
-    workload: Workload, config: HwConfig, judge: Judge, *, fit: bool = True, exact: bool = True, code: str = ""
+    workload: Workload, config: HwConfig, judge: Judge, *, fit: bool = True, exact: bool = True
 ) -> DesignPoint:
     """The point of a configuration; with `fit` its memories are cut to what the programs need first, unless there is
     external memory: then after it, if all programs are on the chip alone. Without `exact` networks in segments have
-    a forecast. `code`: of what the result in the content cache must be.
+    a forecast.
 
     A configuration that does not fit the board whatever the programs are is not scheduled, and one whose weights or
     parameters alone are too many only so far. One whose microcode is too long is scheduled once more, for less. One of
@@ -130,18 +130,21 @@ def evaluate(
     if cut:
         config = limited(config, least, estimate, most)
     try:
-        found = measured(workload, config, code, exact)
+        found = measured(workload, config, exact)
     except (DoesNotFitError, UnsupportedError, InternalError) as error:
         share = error.share if isinstance(error, DoesNotFitError) else 1.0
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
-    final = fitted(config, found.needs, estimate) if fit and not any(found.moved) else config
+    final = config
+    if fit and not any(found.moved):
+        final = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, most)
     point = judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))
     less = less_microcode(config, found.needs, estimate, most) if cut and point.ebr > most else None
     if less is None or judge.resources(DesignPoint(fitted(config, less, estimate))).refused:
         return point
     limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
     try:
-        found = measured(workload, dataclasses.replace(config, **limits), code, exact)
+        found = measured(workload, dataclasses.replace(config, **limits), exact)
     except (DoesNotFitError, InternalError):
         return point
-    return judge.resources(DesignPoint(fitted(config, found.needs, estimate), found.cycles, found.traffic))
+    final = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, most)
+    return judge.resources(DesignPoint(final, found.cycles, found.traffic))

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..config import ADDRESS_BITS, HwConfig
 from ..devices.family import Estimate
+from ..isa.units import Unit
 from .workload import MemoryNeeds
 
 STEPS = 512, 128, 64, 32, 16
@@ -23,6 +24,18 @@ def fitted(config: HwConfig, needs: MemoryNeeds, estimate: Estimator) -> HwConfi
     for name, words in least.items():
         if name != "tables":
             made = _rounded(made, name, words, estimate)
+    return made
+
+
+def with_spare_block_rams(config: HwConfig, estimate: Estimator, most: int) -> HwConfig:
+    """The configuration with microcode in block RAM instead of lookup tables where `most` block RAMs leave one for it:
+    352 words of the depthwise unit's microcode take 1,500 LUT4, and logic is what bounds the clock."""
+    made = config
+    for unit in Unit:
+        change: dict[str, Any] = {f"{unit}_ucode": STEPS[0]}
+        if unit.built(config) and unit.in_luts(config):
+            larger = dataclasses.replace(made, **change)
+            made = larger if estimate(larger).ebr <= most else made
     return made
 
 

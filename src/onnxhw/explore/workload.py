@@ -5,11 +5,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from .. import sched
-from ..build.cache import Cache, key_of
+from ..build.cache import Cache, key_of, sources
 from ..compiler import compile_graph
 from ..compiler.capacity import excess, weight_bytes
 from ..compiler.segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
@@ -141,11 +141,17 @@ NEUTRAL = {"name": "", "multiplier": "dsp", "requant_dsps": 5, "array_fabric": 0
 """Fields that change no cycle and no memory of a program: which multipliers are the device's cells."""
 
 
-def measured(workload: Workload, config: HwConfig, code: str, exact: bool = True) -> Measured:
-    """As `measure`, from the content cache if a configuration of the same cycles was measured by the same `code`."""
+@lru_cache
+def _code() -> str:
+    """A digest of everything that decides over what `measure` finds: what makes programs, and how they are counted."""
+    return sources("explore/workload.py")
+
+
+def measured(workload: Workload, config: HwConfig, exact: bool = True) -> Measured:
+    """As `measure`, from the content cache if a configuration of the same cycles was measured by the same code."""
     neutral: dict[str, Any] = dict(NEUTRAL)
     same = replace(config, **neutral).to_json()
-    key = key_of({"models": workload.digest, "code": code, "config": same, "exact": str(exact)})
+    key = key_of({"models": workload.digest, "code": _code(), "config": same, "exact": str(exact)})
     cache = Cache(KIND)
     if found := cache.load(key):
         return Measured.from_record(json.loads(found["measured.json"]))
