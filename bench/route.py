@@ -23,8 +23,9 @@ from onnxhw.build.flow import FlowEvent, FlowOptions, build
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.pipeline import target
-from onnxhw.cli.common.synthesis import line_speed, top
+from onnxhw.cli.common.synthesis import top
 from onnxhw.cluster import TaskPool, pool
+from onnxhw.compiler.cost import line_rate
 from onnxhw.devices import family_of
 from onnxhw.errors import OnnxhwError
 from onnxhw.presets import preset
@@ -67,7 +68,7 @@ def route(
     config = target(board_name, name).at(hz).config
     start = time.monotonic()
     built = build(
-        top(board, config, hz, line_speed(board, hz, board.link), board.link),
+        top(board, config, hz, line_rate(board, hz), board.link),
         board,
         clock_hz=hz,
         options=FlowOptions(seeds=tuple(seeds)),

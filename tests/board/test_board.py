@@ -201,8 +201,11 @@ def test_the_link_of_a_board_is_that_of_its_file(tmp_path):
     path.write_text(text.replace('aliases = ["ulx3s"]', 'aliases = []\nlink = "usb"'), encoding="utf-8")
     found = board.read_board(path)
     assert (found.link, found.usb_resource, found.usb_ids) == ("usb", "usb", (0x1209, 1))
-    assert line_rate(found) == USB_BAUD
-    assert line_rate(board.find("ulx3s-85f")) == 3_000_000
+    assert line_rate(found, 100e6) == USB_BAUD
+    mine = board.find("ulx3s-85f")
+    assert line_rate(mine, 100e6) == 3_000_000
+    assert line_rate(mine, 100e6, "usb") == USB_BAUD
+    assert line_rate(mine, 20e6) == 1_500_000, "eight cycles to a bit"
 
 
 def test_a_missing_file_is_refused(tmp_path):

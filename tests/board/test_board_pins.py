@@ -11,7 +11,8 @@ from onnxhw import board
 from onnxhw.build.device import platform_of, require
 from onnxhw.build.flow import FlowOptions, elaborate
 from onnxhw.cli import main
-from onnxhw.cli.common.synthesis import line_speed, top
+from onnxhw.cli.common.synthesis import top
+from onnxhw.compiler.cost import line_rate
 from onnxhw.devices.ecp5.pins import package_pins
 from onnxhw.errors import UsageError
 from onnxhw.presets import preset
@@ -70,7 +71,7 @@ def constraints(mine):
     found = board.read_board(mine)
     config = replace(preset("mini+sdram"), external=found.external.external(found.core_hz))
     require(found, external=config.external)
-    design = top(found, config, found.core_hz, line_speed(found, found.core_hz))
+    design = top(found, config, found.core_hz, line_rate(found, found.core_hz, "uart"))
     return elaborate(design, found, FlowOptions())["top.lpf"]
 
 

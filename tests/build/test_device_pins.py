@@ -17,7 +17,8 @@ from onnxhw.config import HwConfig
 from onnxhw.devices import family_of
 from onnxhw.devices.ecp5.pins import package_pins
 from onnxhw.devices.ecp5.pll import PllClocked
-from onnxhw.rtl.link.uart import MIN_RATIO, bit_phase, fastest
+from onnxhw.isa.link import MIN_RATIO, fastest_rate
+from onnxhw.rtl.link.uart import bit_phase
 from onnxhw.rtl.sensors.top import CameraTop
 from onnxhw.rtl.top import Top, leds, park_esp32
 
@@ -90,7 +91,7 @@ def test_the_flash_memory_is_read_no_faster_than_it_allows(files):
 def test_the_fastest_line_has_the_cycles_that_the_receiver_needs(most):
     """The rate is a whole part of the adapter's, none between it and the next is possible, and it is met closely."""
     for clock in (*range(5_000_000, 201_000_000, 500_000), 33_333_333, 101_785_714):
-        baud = fastest(clock, most)
+        baud = fastest_rate(clock, most)
         assert baud == next(most // n for n in range(1, 100) if clock * n >= MIN_RATIO * most)
         width, step = bit_phase(clock, baud)
         assert abs(clock * step / 2**width / baud - 1) < 1 / 2000

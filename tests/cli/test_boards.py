@@ -108,7 +108,8 @@ def test_the_page_alone_makes_a_board(here, capsys):
 
     from onnxhw.build.device import platform_of, require
     from onnxhw.build.flow import FlowOptions, elaborate
-    from onnxhw.cli.common.synthesis import line_speed, top
+    from onnxhw.cli.common.synthesis import top
+    from onnxhw.compiler.cost import line_rate
     from onnxhw.presets import preset
 
     text = PAGE.read_text(encoding="utf-8")
@@ -132,7 +133,7 @@ def test_the_page_alone_makes_a_board(here, capsys):
     made = platform_of(mine)
     assert (made.device, made.package, made.speed) == (theirs.device, theirs.package, theirs.speed)
     assert theirs.lookup("clk25", 0).clock.frequency == mine.clock_hz
-    design = top(mine, preset("mini"), mine.core_hz, line_speed(mine, mine.core_hz))
+    design = top(mine, preset("mini"), mine.core_hz, line_rate(mine, mine.core_hz))
     sites = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', elaborate(design, mine, FlowOptions())["top.lpf"]))
     rx, tx = (inner.ios[0].names[0] for inner in theirs.lookup("uart", 0).ios)
     (clock,) = theirs.lookup("clk25", 0).ios[0].names

@@ -82,6 +82,7 @@ def command(
     from ..build import flow
     from ..build.device import require
     from ..build.memory_contents import block_ram_obstacle, require_block_rams
+    from ..compiler.cost import line_rate
     from ..program.camera import settings_of
     from .common.artifacts import BITSTREAM, FLASH_IMAGE
     from .common.flash_boot import boot_image, boot_record
@@ -98,7 +99,7 @@ def command(
     from .common.progress import FlowProgress
     from .common.result import print_result, result, write_artifacts
     from .common.sensors import WITH_SENSOR, require_source, sensor_recipe, sensor_top
-    from .common.synthesis import finished, line_speed, options, recipe, top
+    from .common.synthesis import finished, options, recipe, top
 
     chosen = target_without_memory(board, preset, WITH_SENSOR, output) if source else target(board, preset)
     refuse_simulated(chosen)
@@ -112,7 +113,7 @@ def command(
     if source:
         require_source(chosen.board, chosen.config, clock_hz, standalone=standalone, link=link)
     folder = out_folder(out, model, chosen.config)
-    speed = baud or line_speed(chosen.board, clock_hz, link)
+    speed = baud or line_rate(chosen.board, clock_hz, link)
     choice = PlacementOptions(prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     if standalone and len(program.parts) > 1:

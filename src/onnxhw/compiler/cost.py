@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ..board import Board, boards
 from ..config import HwConfig
 from ..ir.graph import Graph, Op
-from ..isa.link import USB_BAUD
+from ..isa.link import USB_BAUD, fastest_rate
 from ..presets import SDRAM
 from ..program.model import DeviceProgram
 from ..program.traffic import Rates, Traffic, frames_bytes, load_bytes, traffic_of
@@ -84,12 +84,13 @@ def board_rates(config: HwConfig) -> Rates | None:
     name = config.name.removesuffix(SDRAM)
     owners = [board for board in boards().values() if board.offers(name)]
     owners.sort(key=lambda board: (not board.name.startswith(REFERENCE), board.preset.removesuffix(SDRAM) != name))
-    return Rates(line_rate(owners[0]), owners[0].core_hz) if owners else None
+    return Rates(line_rate(owners[0], owners[0].core_hz), owners[0].core_hz) if owners else None
 
 
-def line_rate(board: Board) -> int:
-    """Bits per second, ten to a byte, of the link that the board has unless asked otherwise."""
-    return USB_BAUD if board.link == "usb" else board.baud
+def line_rate(board: Board, clock_hz: float, link: str = "") -> int:
+    """Bits per second, ten to a byte, of a board's link at a clock of the core, the one that it has unless asked
+    otherwise: the fastest rate of its serial adapter that the clock allows, or what USB counts as."""
+    return USB_BAUD if (link or board.link) == "usb" else fastest_rate(clock_hz, board.baud)
 
 
 def golden_ms(graph: Graph) -> float:

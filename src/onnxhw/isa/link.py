@@ -19,6 +19,7 @@ With at most 512 bytes of payload all errors of one to five bits in a decoded fr
 Hamming distance 6 up to 655 bytes).
 """
 
+import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
@@ -61,10 +62,20 @@ RECENT = 128
 USB_BAUD = 12_000_000
 """What a link over USB at full speed counts as, ten bits to a byte: it has 12 Mbit/s, of which at most 19 packets of 64
 bytes in a millisecond remain, in both directions together."""
+MIN_RATIO = 8
+"""Fewest clock cycles per bit of a serial line: each eighth of a bit must be seen."""
 SLOWER = 1_000_000, 115_200
 """Rates that every usual adapter has, for lines that do not bear a device's first one."""
 REGISTERS = 10
 """Address space of `Register`: the link's own registers, read-only."""
+
+
+def fastest_rate(clock_hz: float, most: int) -> int:
+    """The fastest rate of a serial line, at most `most`, that a clock allows: `most` itself if it can.
+
+    Slower ones are `most` divided by whole numbers, which an adapter that makes `most` divides its own clock to.
+    """
+    return most // max(1, math.ceil(most * MIN_RATIO / clock_hz))
 
 
 def line_rates(baud: int) -> tuple[int, ...]:

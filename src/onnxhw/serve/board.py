@@ -8,7 +8,7 @@ from ..engines.cxxrtl.build import Progress
 from ..engines.cxxrtl.design import CHUNK
 from ..engines.cxxrtl.rtl_device import RtlDevice, device_libraries
 from ..errors import UsageError
-from ..rtl.link.uart import MIN_RATIO
+from ..isa.link import MIN_RATIO
 
 BAUD = 1_000_000
 """The line's speed unless asked otherwise: what drivers and bitstreams begin with."""

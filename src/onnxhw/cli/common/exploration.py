@@ -27,9 +27,10 @@ BLOCK_RAM_BYTES = 18 * 1024 // 8
 
 def design(board: Board, config: HwConfig, clock_hz: int) -> Any:
     """The top level that `synth` makes of a configuration."""
-    from .synthesis import line_speed, top
+    from ...compiler.cost import line_rate
+    from .synthesis import top
 
-    return top(board, config, clock_hz, line_speed(board, clock_hz, board.link), board.link)
+    return top(board, config, clock_hz, line_rate(board, clock_hz), board.link)
 
 
 def require_models(paths: Sequence[Path]) -> dict[str, Path]:

@@ -31,7 +31,8 @@ class BoardTarget:
             return None
         from ...compiler.cost import line_rate
 
-        return Rates(baud or line_rate(self.board), clock_hz or self.board.core_hz)
+        clock = clock_hz or self.board.core_hz
+        return Rates(baud or line_rate(self.board, clock), clock)
 
     def at(self, clock_hz: int) -> "BoardTarget":
         """The same at another clock: external memory keeps its times, hence other numbers of cycles. E2373 if it

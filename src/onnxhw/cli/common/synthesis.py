@@ -17,14 +17,6 @@ from ...presets import SDRAM
 from ...program.model import DeviceProgram
 
 
-def line_speed(board: Board, clock_hz: int, link: str = "uart") -> int:
-    """The fastest rate of the board's serial adapter that the core's clock allows, or what a USB link counts as."""
-    from ...isa.link import USB_BAUD
-    from ...rtl.link.uart import fastest
-
-    return USB_BAUD if link == "usb" else fastest(clock_hz, board.baud)
-
-
 def top(
     board: Board, config: HwConfig, clock_hz: int, baud: int, link: str = "uart", *, boots: bool = False
 ) -> Any:  # fmt: skip
@@ -92,13 +84,14 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     and first seed.
     """
     from ...board import boards
+    from ...compiler.cost import line_rate
 
     labels = [f"{entry.label} " for entry in list_all() if entry.kind == "bitstream"]
     name = config.name.removesuffix(SDRAM)
     for board in sorted(boards().values(), key=lambda board: board.preset.removesuffix(SDRAM) != name):
         if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
             continue
-        hz, baud = board.core_hz, line_speed(board, board.core_hz, board.link)
+        hz, baud = board.core_hz, line_rate(board, board.core_hz)
         try:
             made_of = recipe(config, hz, baud, board.link)
             if built := flow.cached(top(board, config, hz, baud, board.link), board, clock_hz=hz, recipe=made_of):

@@ -1,6 +1,5 @@
 """A serial line, 8 data bits, no parity, 1 stop bit: receiver and transmitter."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +9,7 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 
 from ...errors import UsageError
-
-MIN_RATIO = 8
-"""Fewest clock cycles per bit: each eighth of a bit must be seen."""
+from ...isa.link import MIN_RATIO
 
 
 def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
@@ -70,14 +67,6 @@ class LineRate(wiring.Component):
         with m.Elif(left != 0):
             m.d.sync += left.eq(left - 1)
         return m
-
-
-def fastest(clock_hz: float, most: int) -> int:
-    """The fastest of the usual rates, at most `most`, that a clock allows: `most` itself if it can.
-
-    Slower ones are `most` divided by whole numbers, which an adapter that makes `most` divides its own clock to.
-    """
-    return most // max(1, math.ceil(most * MIN_RATIO / clock_hz))
 
 
 Received = data.StructLayout({"data": 8, "error": 1})
