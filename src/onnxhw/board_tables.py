@@ -35,6 +35,8 @@ CAMERA = ("connector", "d", "pclk", "vsync", "href", "xclk", "reset", "pwdn", "s
 """A connector of the platform, and names of its pins: eight of d, lowest first, one of each other."""
 LARGEST = (1 << 40) - 1
 """Of whole numbers: no clock, count or idcode is larger."""
+BAUD = (300, 12_000_000)
+"""The slowest and the fastest rate of a serial line, as ``--baud`` has them."""
 USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
@@ -132,7 +134,9 @@ def read_tables(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         found = tables.setdefault(section, {})
         for key, wanted in keys.items():
             if key not in found:
-                raise ValueError(f"{_full(section, key)} is missing: {wanted.says}")
+                typo = difflib.get_close_matches(key, sorted({*found} - {*allowed[section]}), 1)
+                other = f"; the file has {typo[0]!r} there, which is no key" if typo else ""
+                raise ValueError(f"{_full(section, key)} is missing: {wanted.says}{other}")
     for section, found in tables.items():
         for key, value in found.items():
             _require_value(section, key, value, allowed[section], pins="pins" in tables)
@@ -194,7 +198,7 @@ def _require_tables(tables: Tables) -> None:
         raise ValueError("build.seeds must not be empty")
     for key in ("hz", "core_hz"):
         if not tables["clock"][key]:
-            raise ValueError(f"clock.{key} must not be 0")
+            raise ValueError(f"clock.{key} must not be 0: {SECTIONS['clock'][key].says}")
     if "serial" in tables:
         _require_serial(tables["serial"])
     if "external" in tables:
@@ -266,8 +270,9 @@ def _require_sysconfig(words: list[str]) -> None:
 def _require_serial(table: Mapping[str, Any]) -> None:
     if not USB_ID.fullmatch(table["usb"].lower()):
         raise ValueError(f"serial.usb must be like '0403:6015', not {short(table['usb'])}")
-    if not table["baud"]:
-        raise ValueError("serial.baud must not be 0")
+    if not BAUD[0] <= table["baud"] <= BAUD[1]:
+        raise ValueError(f"serial.baud must be {BAUD[0]:,} to {BAUD[1]:,}, not {table['baud']:,}: "
+                         f"{SECTIONS['serial']['baud'].says}")  # fmt: skip
 
 
 def _require_usb(table: Mapping[str, Any]) -> None:
