@@ -213,9 +213,9 @@ def test_a_board_file_may_be_named_by_its_path(built, digits, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("old", "new", "code", "words"),
     [
-        ('"LFE5U-25F"', '"LFE5UM6-25F"', "E2371", ["device 'LFE5UM6-25F'", "LFE5UM5G-45F"]),
-        ('"BG381"', '"BG999"', "E2371", ["package 'BG999'", "BG554"]),
-        ('"6"', '"9"', "E2371", ["speed grade of an LFE5U '9'", "6, 7, 8"]),
+        ('"LFE5U-25F"', '"LFE5UM6-25F"', "E2371", ["device.name: device 'LFE5UM6-25F'", "LFE5UM5G-45F"]),
+        ('"BG381"', '"BG999"', "E2371", ["device.package: package 'BG999'", "BG554"]),
+        ('"6"', '"9"', "E2371", ["device.speed: speed grade of an LFE5U '9'", "6, 7, 8"]),
         ('"LFE5U-25F"', '"LFE5U-85F"', "E2303", ["is for device 'LFE5U-25F', not 'LFE5U-85F'"]),
         ('"clk25"', '"clk26"', "E2370", ["has no clock 'clk26'", "clk25"]),
         ('"ULX3S_25F_Platform"', '"Nothing"', "E2303", ["has no Nothing"]),

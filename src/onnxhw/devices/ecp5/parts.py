@@ -48,16 +48,17 @@ def known() -> dict[str, DevicePart]:
 def part_options(board: Board) -> list[str]:
     """nextpnr's options for a board's part; `UsageError` E2371 names what of it is not supported."""
 
-    def require(what: str, value: str, known: tuple[str, ...]) -> None:
+    def require(key: str, what: str, value: str, known: tuple[str, ...]) -> None:
         if value not in known:
             hint = f"{what}: {', '.join(known)}"
-            raise UsageError("E2371", f"{what} {value!r} is not supported", where=f"board {board.name}", hint=hint)
+            message = f"device.{key}: {what} {value!r} is not supported"
+            raise UsageError("E2371", message, where=f"board {board.name}", hint=hint)
 
     parts = {f"{family}-{size}F": (family, size) for family in SIZES for size in SIZES[family]}
-    require("device", board.device, tuple(parts))
+    require("name", "device", board.device, tuple(parts))
     family, size = parts[board.device]
-    require("package", board.package, tuple(PACKAGES))
-    require(f"speed grade of an {family}", board.speed, SPEEDS[family])
+    require("package", "package", board.package, tuple(PACKAGES))
+    require("speed", f"speed grade of an {family}", board.speed, SPEEDS[family])
     return [f"--{FAMILIES[family]}{size}k", "--package", PACKAGES[board.package], "--speed", board.speed]
 
 

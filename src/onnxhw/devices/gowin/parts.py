@@ -22,14 +22,15 @@ programming guide (UG290), as remembered; no second source confirms it."""
 def part_number(board: Board) -> str:
     """The part for nextpnr; `UsageError` E2371 names what of it is not supported."""
 
-    def require(what: str, value: str, known: tuple[str, ...]) -> None:
+    def require(key: str, what: str, value: str, known: tuple[str, ...]) -> None:
         if value not in known:
             hint = f"{what}: {', '.join(known)}"
-            raise UsageError("E2371", f"{what} {value!r} is not supported", where=f"board {board.name}", hint=hint)
+            message = f"device.{key}: {what} {value!r} is not supported"
+            raise UsageError("E2371", message, where=f"board {board.name}", hint=hint)
 
-    require("device", board.device, tuple(PARTS))
-    require(f"package of a {board.device}", board.package, PACKAGES[board.device])
-    require("speed grade", board.speed, SPEEDS)
+    require("name", "device", board.device, tuple(PARTS))
+    require("package", f"package of a {board.device}", board.package, PACKAGES[board.device])
+    require("speed", "speed grade", board.speed, SPEEDS)
     return f"{PARTS[board.device]}{board.package}{board.speed}"
 
 
