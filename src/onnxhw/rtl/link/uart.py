@@ -21,8 +21,8 @@ def bit_phase(clock_hz: float, baud: float) -> tuple[int, int]:
     if ratio < MIN_RATIO:
         raise UsageError(
             "E2140",
-            f"{baud:g} baud needs a clock of at least {MIN_RATIO * baud / 1e6:g} MHz, not {clock_hz / 1e6:g} MHz",
-            hint=f"at most {clock_hz / MIN_RATIO:g} baud with this clock",
+            f"{baud:,.0f} baud needs a clock of at least {MIN_RATIO * baud / 1e6:g} MHz, not {clock_hz / 1e6:g} MHz",
+            hint=f"at most {clock_hz // MIN_RATIO:,.0f} baud with this clock",
         )
     width = 11 + int(ratio).bit_length()
     return width, round((1 << width) / ratio)
