@@ -214,6 +214,23 @@ def test_doctor_names_what_is_missing(monkeypatch, capsys):
     assert found["iverilog"]["status"] == "optional"
 
 
+def test_doctor_does_not_call_a_tool_ok_that_cannot_start(monkeypatch, tmp_path, capsys):
+    from onnxhw.build import tools
+
+    tools.version.cache_clear()
+    tool = tmp_path / "openFPGALoader"
+    says = "openFPGALoader: error while loading shared libraries: libusb-1.0.so.0"
+    tool.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 127\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("OPENFPGALOADER", str(tool))
+    main(["doctor", "--json"])
+    tools.version.cache_clear()
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}["openFPGALoader"]
+    assert found["status"] == "optional"
+    assert "libusb-1.0.so.0" in found["found"]
+    assert "libusb-1.0-0" in found["hint"]
+
+
 def test_doctor_finds_what_the_tools_find(monkeypatch, tmp_path, capsys):
     """A compiler and a programmer from Python packages, as `simulate` and `program` take them."""
     from onnxhw.build import tools
