@@ -6,10 +6,11 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import family_of
+from onnxhw.errors import DoesNotFitError, InternalError
 from onnxhw.explore import point as module
 from onnxhw.explore.point import OBJECTIVES, DesignPoint, Judge, evaluate
 from onnxhw.explore.sizing import fitted
-from onnxhw.explore.workload import LEAST, Workload
+from onnxhw.explore.workload import LEAST, Measured, Workload
 from onnxhw.presets import PRESETS
 
 
@@ -48,6 +49,58 @@ def test_what_has_too_many_weights_for_the_board_is_not_scheduled(task, monkeypa
     refused = evaluate(task.workload, config, small)
     assert refused.refused.startswith("E5102 needs ")
     assert 0 < refused.excess < 1
+
+
+def test_short_microcode_of_a_point_is_in_a_block_ram_that_is_left(task, monkeypatch):
+    needs = dataclasses.replace(LEAST, depthwise_ucode=352)
+    monkeypatch.setattr(module, "measured", lambda workload, config, exact: Measured((1,), (1,), needs, (0,)))
+    config = task.space.config(task.space.values(PRESETS["ulx3s-25f"]))
+    assert evaluate(task.workload, config, task.judge).config.depthwise_ucode == 512
+
+
+@pytest.fixture
+def crowded(task, monkeypatch):
+    """A board with fewer block RAMs than a program of much microcode takes, which another of less does not; and the
+    configurations that are scheduled. What the second schedule raises, if anything, is put into `raises`."""
+    config = task.space.config(task.space.values(PRESETS["mini"]))
+    needs, scheduled, raises = dataclasses.replace(LEAST, load_ucode=1400, vector_ucode=1500), [], []
+
+    def measured(workload, config, exact):
+        scheduled.append(config)
+        if len(scheduled) > 1 and raises:
+            raise raises[0]
+        words = min(needs.vector_ucode, config.vector_ucode)
+        assert config.load_ucode >= needs.load_ucode
+        return Measured((4000 - words,), (1,), dataclasses.replace(needs, vector_ucode=words), (0,))
+
+    monkeypatch.setattr(module, "measured", measured)
+    monkeypatch.setattr(Workload, "least", lambda workload, config: LEAST)
+    board = task.judge.board
+    estimate = family_of(board).estimate
+    have = estimate(fitted(config, needs, estimate)).ebr - 1
+    judge = Judge(dataclasses.replace(board, resources=dataclasses.replace(board.resources, ebr=have)))
+    return lambda: evaluate(task.workload, config, judge), scheduled, raises
+
+
+def test_a_point_of_too_much_microcode_is_scheduled_once_more_for_less(crowded):
+    found, scheduled, _ = crowded
+    point = found()
+    assert (point.refused, point.cycles) == ("", (4000 - 1024,))
+    assert [config.vector_ucode for config in scheduled][1:] == [1024]
+
+
+def test_a_second_schedule_that_does_not_fit_leaves_the_first(crowded):
+    found, _, raises = crowded
+    raises.append(DoesNotFitError("E5104", "microcode"))
+    point = found()
+    assert point.cycles == (4000 - 1500,)
+    assert "block RAMs" in point.refused
+
+
+def test_a_bug_of_the_compiler_in_a_second_schedule_is_told(crowded):
+    found, _, raises = crowded
+    raises.append(InternalError("E1206", "too soon"))
+    assert found().failed
 
 
 def test_memories_are_cut_only_if_nothing_is_in_segments(task):

@@ -34,7 +34,7 @@ def test_microcode_fills_its_block_ram():
 @pytest.mark.parametrize("most", [36, 56])
 def test_a_memory_is_no_deeper_than_the_device_can_have_it(most):
     needs = MemoryNeeds(100, 1, 1, 1, 1, 1, 1)
-    config = dataclasses.replace(PRESETS["mini"], weight_depth=1 << 17, vector_ucode=8192)
+    config = dataclasses.replace(PRESETS["mini"], weight_depth=1 << 17, vector_ucode=8192, tables=16)
     made = limited(config, needs, ESTIMATE, most)
     small = fitted(config, needs, ESTIMATE)
     for name in ("weight_depth", "param_depth", "load_ucode", "vector_ucode"):

@@ -14,7 +14,7 @@ from ..devices.family import FILL
 from ..errors import DoesNotFitError, InternalError, UnsupportedError
 from .clock import predicted_mhz
 from .sizing import fitted, less_microcode, limited, with_spare_block_rams
-from .workload import Workload, measured
+from .workload import LEAST, MemoryNeeds, Workload, measured
 
 
 @dataclass(frozen=True)
@@ -122,29 +122,33 @@ def evaluate(
     """
     estimate, most = family_of(judge.board).estimate, judge.board.resources.ebr
     cut = fit and config.external is None
-    least = workload.least(config)
-    small = fitted(config, least, estimate) if cut else config
-    first = judge.resources(DesignPoint(small))
+    least = workload.least(config) if cut else LEAST
+    first = judge.resources(DesignPoint(fitted(config, least, estimate) if cut else config))
     if first.refused:
         return first
-    if cut:
-        config = limited(config, least, estimate, most)
+    config = limited(config, least, estimate, most) if cut else config
     try:
-        found = measured(workload, config, exact)
+        point, needs = _scheduled(workload, config, judge, fit=fit, exact=exact)
+        less = less_microcode(config, needs, estimate, most) if cut and point.ebr > most else None
+        if less is None or judge.resources(DesignPoint(fitted(config, less, estimate))).refused:
+            return point
+        limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
+        try:
+            return _scheduled(workload, dataclasses.replace(config, **limits), judge, fit=fit, exact=exact)[0]
+        except DoesNotFitError:
+            return point
     except (DoesNotFitError, UnsupportedError, InternalError) as error:
         share = error.share if isinstance(error, DoesNotFitError) else 1.0
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
-    final = config
+
+
+def _scheduled(
+    workload: Workload, config: HwConfig, judge: Judge, *, fit: bool, exact: bool
+) -> tuple[DesignPoint, MemoryNeeds]:
+    """The point of a configuration by its schedules, and what their programs need; errors as `measure`."""
+    found = measured(workload, config, exact)
     if fit and not any(found.moved):
-        final = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, most)
-    point = judge.resources(DesignPoint(final, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast))
-    less = less_microcode(config, found.needs, estimate, most) if cut and point.ebr > most else None
-    if less is None or judge.resources(DesignPoint(fitted(config, less, estimate))).refused:
-        return point
-    limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
-    try:
-        found = measured(workload, dataclasses.replace(config, **limits), exact)
-    except (DoesNotFitError, InternalError):
-        return point
-    final = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, most)
-    return judge.resources(DesignPoint(final, found.cycles, found.traffic))
+        estimate = family_of(judge.board).estimate
+        config = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, judge.board.resources.ebr)
+    point = DesignPoint(config, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast)
+    return judge.resources(point), found.needs

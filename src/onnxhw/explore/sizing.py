@@ -42,11 +42,13 @@ def with_spare_block_rams(config: HwConfig, estimate: Estimator, most: int) -> H
 def limited(config: HwConfig, needs: MemoryNeeds, estimate: Estimator, most: int) -> HwConfig:
     """The configuration with each memory no deeper than a device of `most` block RAMs can have it beside `needs` of the
     others: a program that needs more is no solution, and the search for a quicker one does not go there."""
-    least: dict[str, Any] = {name: words for name, words in needs.record().items() if name != "tables"}
+    least: dict[str, Any] = needs.record()
     small = dataclasses.replace(config, **least)
-    found = {name: _deepest(small, name, words, getattr(config, name), estimate, most) for name, words in least.items()}
-    changes: dict[str, Any] = found
-    return dataclasses.replace(config, **changes)
+    found: dict[str, Any] = {
+        name: _deepest(small, name, words, getattr(config, name), estimate, most)
+        for name, words in least.items() if name != "tables"
+    }  # fmt: skip
+    return dataclasses.replace(config, **found)
 
 
 def _deepest(small: HwConfig, name: str, least: int, depth: int, estimate: Estimator, most: int) -> int:
