@@ -35,8 +35,8 @@ CAMERA = ("connector", "d", "pclk", "vsync", "href", "xclk", "reset", "pwdn", "s
 """A connector of the platform, and names of its pins: eight of d, lowest first, one of each other."""
 LARGEST = (1 << 40) - 1
 """Of whole numbers: no clock, count or idcode is larger."""
-BAUD = (300, 12_000_000)
-"""The slowest and the fastest rate of a serial line, as ``--baud`` has them."""
+BAUD = range(300, 12_000_001)
+"""Speeds of a serial line: no adapter has more."""
 USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
@@ -270,8 +270,8 @@ def _require_sysconfig(words: list[str]) -> None:
 def _require_serial(table: Mapping[str, Any]) -> None:
     if not USB_ID.fullmatch(table["usb"].lower()):
         raise ValueError(f"serial.usb must be like '0403:6015', not {short(table['usb'])}")
-    if not BAUD[0] <= table["baud"] <= BAUD[1]:
-        raise ValueError(f"serial.baud must be {BAUD[0]:,} to {BAUD[1]:,}, not {table['baud']:,}: "
+    if table["baud"] not in BAUD:
+        raise ValueError(f"serial.baud must be {BAUD[0]:,} to {BAUD[-1]:,}, not {table['baud']:,}: "
                          f"{SECTIONS['serial']['baud'].says}")  # fmt: skip
 
 

@@ -7,10 +7,12 @@ import pytest
 
 from onnxhw import board
 from onnxhw.cli import main
+from onnxhw.cli.common.pipeline import BoardTarget
 from onnxhw.compiler.cost import line_rate
 from onnxhw.errors import ToolError, UsageError
 from onnxhw.isa.link import USB_BAUD
 from onnxhw.presets import PRESETS, preset
+from onnxhw.program.traffic import Rates
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits.onnx"
 
@@ -206,6 +208,7 @@ def test_the_link_of_a_board_is_that_of_its_file(tmp_path):
     assert line_rate(mine, 100e6) == 3_000_000
     assert line_rate(mine, 100e6, "usb") == USB_BAUD
     assert line_rate(mine, 20e6) == 1_500_000, "eight cycles to a bit"
+    assert BoardTarget(mine, preset("mini")).rates(20_000_000) == Rates(1_500_000, 20_000_000)
 
 
 def test_a_missing_file_is_refused(tmp_path):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .common.options import common, examples
+from .common.options import BAUD, common, examples
 from .common.output import Output, pass_output
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )
 @click.option("-d", "--device", "addresses", multiple=True, metavar="ADDRESS", help="Ask here, too; may be repeated.")
 @click.option(
-    "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
+    "--baud", type=BAUD, metavar="N",
     help="Speed of the serial lines; default: tries the usual ones.",
 )
 @click.option("--no-ask", is_flag=True, help="List ports only.")

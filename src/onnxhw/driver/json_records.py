@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..board import SENSORS
+from ..board_tables import BAUD
 from ..errors import short
 from ..preprocess import Preprocess
 
 Form = Any
 SCHEMA = 1
 """Version of the manifest's form."""
-BAUD = range(300, 12_000_001)
-"""Speeds of a line: no adapter has more."""
 CLOCK = range(1, 10**9 + 1)
 """Clocks of a core, in Hz."""
 HASH = re.compile("[0-9a-f]{64}")

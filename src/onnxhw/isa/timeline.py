@@ -136,9 +136,7 @@ class _Run:
             if count:
                 if count > len(spans):
                     return None
-                done_then = spans[count - 1].done + ORDER
-                if done_then > ordered:
-                    ordered = done_then
+                ordered = max(ordered, spans[count - 1].done + ORDER)
         if isinstance(instruction, (Array, Depthwise)) and instruction.more_reads:
             count = reads_waited(instruction)
             if count > len(self.spans[Unit.VECTOR]):

@@ -2,6 +2,7 @@
 
 import time
 
+from ..board_tables import BAUD as RATES
 from ..closeable import Closeable
 from ..config import HwConfig
 from ..engines.cxxrtl.build import Progress
@@ -39,8 +40,8 @@ class SimulatedBoard(Closeable):
     def __init__(
         self, config: HwConfig, *, baud: int = BAUD, clock_hz: int | None = None, progress: Progress | None = None
     ) -> None:
-        if not 300 <= baud <= 12_000_000:
-            raise UsageError("E2582", f"the line's speed must be 300 to 12,000,000 baud, not {baud:,}")
+        if baud not in RATES:
+            raise UsageError("E2582", f"the line's speed must be {RATES[0]:,} to {RATES[-1]:,} baud, not {baud:,}")
         self.config, self.baud = config, baud
         self.clock_hz = clock_hz or MIN_RATIO * baud
         libraries = device_libraries(config, clock_hz=self.clock_hz, baud=baud, progress=progress)

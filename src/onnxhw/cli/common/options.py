@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ...board_tables import BAUD as RATES
 from .output import Output
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 VARIABLE = "ONNXHW_DEVICE"
 """Environment variable that names the device unless ``--device`` does."""
+BAUD = click.IntRange(RATES[0], RATES[-1])
+"""Speeds of a serial line."""
 
 
 def with_options(command: Command, *options: Callable[[Command], Command]) -> Command:
@@ -78,7 +81,7 @@ def device_options(command: Command) -> Command:
             help=f"auto, serial:PORT, tcp:HOST:PORT, sim: or emu: (also from {VARIABLE}).",
         ),
         click.option(
-            "--baud", type=click.IntRange(min=300, max=12_000_000), metavar="N",
+            "--baud", type=BAUD, metavar="N",
             help="Speed of the serial line; default: tries the usual ones.",
         ),
         click.option(
