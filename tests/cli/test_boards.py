@@ -86,14 +86,24 @@ def test_what_is_known_of_devices_is_what_the_board_files_say():
 
 @pytest.mark.parametrize(
     ("words", "code"),
-    [(["mine"], "E2903"), (["My board"], "E2303"), (["new", "--device", "LFE5U-99F"], "E2371"), ([], "E2901")],
-)
+    [
+        (["mine"], "E2903"), (["My board"], "E2303"), (["new", "--device", "LFE5U-99F"], "E2371"), ([], "E2901"),
+        (["new", "--package", "CABGA256"], "E2371"), (["new", "--speed", "5"], "E2371"),
+        (["new", "--device", "GW2A-18C"], "E2371"),
+    ],
+)  # fmt: skip
 def test_what_cannot_be_written_is_refused(here, capsys, words, code):
     (here / "mine.toml").write_text("kept")
     assert main(["boards", "new", *words, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["code"] == code
     assert [path.name for path in here.iterdir()] == ["mine.toml"]
     assert (here / "mine.toml").read_text() == "kept"
+
+
+def test_a_file_of_the_other_family_is_written(here):
+    part = ["--device", "GW2A-18C", "--package", "PG256", "--speed", "C8/I7"]
+    assert main(["boards", "new", "mine", *part]) == 0
+    assert 'family = "gowin"\n' in (here / "mine.toml").read_text(encoding="utf-8")
 
 
 def test_a_model_may_still_follow(capsys):

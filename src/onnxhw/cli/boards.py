@@ -23,14 +23,17 @@ if TYPE_CHECKING:
     + examples("""
   onnxhw boards new my-board
   onnxhw boards new my-board --device LFE5U-45F --package BG381 --speed 6
+  onnxhw boards new my-board --device GW2A-18C --package PG256 --speed C8/I7
 """),
     epilog="Resources, idcode and presets are those of the device. What only the board's schematic tells is '?' or 0: "
     "`onnxhw check MODEL --board ./NAME.toml` names it until all is filled in. docs/boards.md says how to go on.",
 )
 @click.argument("name")
 @click.option("--device", default="LFE5U-25F", show_default=True, metavar="NAME", help="The device.")
-@click.option("--package", default="BG381", show_default=True, metavar="NAME", help="Its package.")
-@click.option("--speed", default="6", show_default=True, metavar="N", help="Its speed grade.")
+@click.option(
+    "--package", default="BG381", show_default=True, metavar="NAME", help="Its package, by the maker's short name."
+)
+@click.option("--speed", default="6", show_default=True, metavar="GRADE", help="Its speed grade.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: NAME.toml.")
 @common
 @pass_output

@@ -1,7 +1,9 @@
 """A new board file: every key with what it says, what is known of the device filled in, the rest to be filled in."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from ...board import boards
 from ...board_pins import KEYS as PINS
 from ...board_tables import NAME, OPTIONAL, SECTIONS, Key
 from ...devices import find_part
@@ -40,14 +42,19 @@ TABLES = {
 
 
 def new_board(name: str, device: str, package: str, speed: str) -> str:
-    """The text of a board file for a device that a family knows.
+    """The text of a board file for a part that a family knows.
 
-    `UsageError` E2303 for a name that boards cannot have, E2371 for a device that no family knows.
+    `UsageError` E2303 for a name that boards cannot have, E2371 for a device that no family knows, or not in this
+    package or speed grade.
     """
     if not NAME.fullmatch(name):
         what = f"name must be lower-case letters, digits, '-', '_' and '.', not {short(name)}"
         raise UsageError("E2303", what, hint="for example onnxhw boards new my-board")
     family, part = find_part(device)
+    any_board = next(iter(boards().values()))
+    family.check_part(
+        replace(any_board, name=name, family=family.name, device=device, package=package, speed=speed, pins=())
+    )
     values = _values(name, device, package, speed, family, part)
     text = [HEAD.format(name=name), *_keys("", SECTIONS[""], values)]
     for table, keys in SECTIONS.items():
