@@ -54,6 +54,31 @@ def test_a_new_file_names_one_thing_after_the_other_until_it_is_whole(here, caps
     assert (found.name, found.device, found.preset, found.clock_hz) == ("mine", "LFE5U-25F", "mini", 25_000_000)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("hz", "25", "no clock can be made from 0.000025 MHz"),
+        ("core_hz", "1_000_000_000", "1000 MHz cannot be made from 25 MHz, and 257 MHz is the most"),
+        ("core_hz", "100_000_001", "100.000001 MHz cannot be made from 25 MHz"),
+    ],
+)
+def test_check_refuses_a_clock_that_synth_cannot_make(here, capsys, key, value, says):
+    """Clocks as a mistaken unit or digit makes them."""
+    assert main(["boards", "new", "mine"]) == 0
+    path = here / "mine.toml"
+    text = path.read_text(encoding="utf-8")
+    for _, old, new in ANSWERS:
+        text = text.replace(old, new)
+    text, count = re.subn(rf"^{key} = [\d_]+", f"{key} = {value}", text, flags=re.M)
+    assert count == 1
+    path.write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["check", MODEL, "--board", "./mine.toml", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["code"], error["where"]) == ("E2310", "board mine: clock.core_hz")
+    assert error["what"].startswith(says)
+
+
 def test_every_key_there_is_stands_in_a_new_file(here):
     assert main(["boards", "new", "mine"]) == 0
     text = (here / "mine.toml").read_text(encoding="utf-8")
@@ -103,7 +128,9 @@ def test_what_cannot_be_written_is_refused(here, capsys, words, code):
 def test_a_file_of_the_other_family_is_written(here):
     part = ["--device", "GW2A-18C", "--package", "PG256", "--speed", "C8/I7"]
     assert main(["boards", "new", "mine", *part]) == 0
-    assert 'family = "gowin"\n' in (here / "mine.toml").read_text(encoding="utf-8")
+    text = (here / "mine.toml").read_text(encoding="utf-8")
+    assert 'family = "gowin"\n' in text
+    assert "\ncore_hz = 27_000_000" in text
 
 
 def test_a_model_may_still_follow(capsys):

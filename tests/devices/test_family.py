@@ -32,6 +32,7 @@ def test_a_family_keeps_the_timing_of_the_core(name):
 def test_every_board_has_a_family_that_knows_its_part():
     for board in boards().values():
         family_of(board).check_part(board)
+        family_of(board).check_clock(board)
         check_fit(family_of(board).estimate(board.configuration()).counts(), board)
 
 

@@ -39,6 +39,8 @@ class DevicePart:
 
     resources: Resources
     idcode: int
+    core_hz: int
+    """A clock that the presets for it reach, for new board files."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,10 @@ class Family(Protocol):
     def check_part(self, board: Board) -> None:
         """`UsageError` E2371 names what of a board's part the family's tools do not support, E2376 a pin of the board's
         file that the part does not have."""
+        ...
+
+    def check_clock(self, board: Board) -> None:
+        """`UsageError` E2310 for a `core_hz` that the PLL cannot make of the board's oscillator."""
         ...
 
     def parts(self) -> Mapping[str, DevicePart]:

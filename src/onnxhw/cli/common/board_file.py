@@ -76,7 +76,7 @@ def _values(
         "device.family": f'"{family.name}"', "device.name": f'"{device}"', "device.package": f'"{package}"',
         "device.speed": f'"{speed}"', "device.idcode": f"0x{part.idcode:08x}",
         "platform.sysconfig": "[]",
-        "clock.hz": "0", "clock.core_hz": "100_000_000",
+        "clock.hz": "0", "clock.core_hz": f"{part.core_hz:_}",
         "resources.lut4": str(have.lut4), "resources.ff": str(have.ff), "resources.dsp": str(have.dsp),
         "resources.ebr": str(have.ebr), "resources.pll": str(have.pll),
         "presets.default": '"mini"', "presets.all": f"[{', '.join(f'{chr(34)}{one}{chr(34)}' for one in fitting)}]",

@@ -46,12 +46,14 @@ def target(board_name: str, preset_name: str | None) -> BoardTarget:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
     Presets for simulation and configurations in files go with every board. Errors: those of `onnxhw.board.find`, E2371
-    for a part of which no bitstream can be made, those of `BoardTarget.at`.
+    for a part of which no bitstream can be made, E2310 for a clock that cannot be, those of `BoardTarget.at`.
     """
     from ...devices import family_of
 
     chosen = find(board_name)
-    family_of(chosen).check_part(chosen)
+    family = family_of(chosen)
+    family.check_part(chosen)
+    family.check_clock(chosen)
     name = preset_name or chosen.preset
     config = preset(name)
     if not chosen.offers(name) and name.removesuffix(SDRAM) not in SIMULATED and not name.endswith(FILE):

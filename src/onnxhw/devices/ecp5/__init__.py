@@ -8,7 +8,7 @@ from ...board import Board
 from ...config import HwConfig
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import mapping, parts, pins, report, timing
+from . import dividers, mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -29,6 +29,10 @@ class Ecp5:
         """Refuse a part that nextpnr does not know, and pins that it does not have."""
         parts.part_options(board)
         pins.check_pins(board)
+
+    def check_clock(self, board: Board) -> None:
+        """By `dividers.choose`."""
+        dividers.choose(board.clock_hz, board.core_hz, board.speed, where=f"board {board.name}: clock.core_hz")
 
     def parts(self) -> Mapping[str, DevicePart]:
         """`parts.known`."""

@@ -41,7 +41,7 @@ def known() -> dict[str, DevicePart]:
         for size in sizes:
             lut, dsp, ebr, pll = RESOURCES[size]
             name = f"{family}-{size}F"
-            found[name] = DevicePart(Resources(lut4=lut, ff=lut, dsp=dsp, ebr=ebr, pll=pll), IDCODES[name])
+            found[name] = DevicePart(Resources(lut4=lut, ff=lut, dsp=dsp, ebr=ebr, pll=pll), IDCODES[name], 100_000_000)
     return found
 
 

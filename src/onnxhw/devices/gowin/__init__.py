@@ -9,7 +9,7 @@ from ...config import HwConfig
 from ...errors import UsageError
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import mapping, parts, pins, report, through, timing
+from . import dividers, mapping, parts, pins, report, through, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -31,6 +31,10 @@ class Gowin:
     def check_part(self, board: Board) -> None:
         """Refuse a part that was not tried."""
         parts.part_number(board)
+
+    def check_clock(self, board: Board) -> None:
+        """By `dividers.choose`."""
+        dividers.choose(board.clock_hz, board.core_hz, where=f"board {board.name}: clock.core_hz")
 
     def parts(self) -> Mapping[str, DevicePart]:
         """`parts.KNOWN`."""

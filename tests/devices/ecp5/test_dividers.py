@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from onnxhw.devices.ecp5.pll import choose, choose_usb, mhz, settings
+from onnxhw.devices.ecp5.dividers import choose, choose_usb, mhz, settings
 from onnxhw.errors import UsageError
 
 MHZ = 1_000_000
@@ -71,7 +71,7 @@ def test_every_asked_frequency_is_made_or_answered_with_its_neighbours(oscillato
         if asked in by_hz:
             setting = choose(oscillator * MHZ, asked)
             assert abs(setting.output_hz - asked) <= Fraction(1, 2)
-            assert setting.output_hz == by_hz[asked]
+            assert setting == settings(oscillator * MHZ)[by_hz[asked]]
             continue
         with pytest.raises(UsageError) as caught:
             choose(oscillator * MHZ, asked)
@@ -110,9 +110,19 @@ def test_a_fraction_is_told_as_one():
     assert mhz(33_333_333) == "33.333333 MHz"
 
 
-def test_a_clock_that_nothing_can_be_made_from():
-    with pytest.raises(UsageError, match="no clock can be made from 1 MHz"):
-        choose(MHZ, 100 * MHZ)
+@pytest.mark.parametrize("hz", [1, 25, MHZ, 9_999_999, 400_000_001, 2**53])
+def test_a_clock_that_nothing_can_be_made_from(hz):
+    with pytest.raises(UsageError, match="no clock can be made from") as caught:
+        choose(hz, 100 * MHZ, where="board mine")
+    assert caught.value.hint == "an oscillator must have 10 MHz to 400 MHz"
+    assert caught.value.where == "board mine"
+
+
+@pytest.mark.parametrize("asked", [0, 1, 3_124_999, 257_000_001, 1_000_000_000, 2**53])
+def test_a_clock_beyond_all_limits_is_answered_with_its_neighbours(asked):
+    with pytest.raises(UsageError, match="E2310") as caught:
+        choose(25 * MHZ, asked)
+    assert caught.value.hint.startswith("the nearest: ")
 
 
 @pytest.mark.parametrize("oscillator", [25, 12, 27])
