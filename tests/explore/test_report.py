@@ -36,6 +36,11 @@ def test_the_page_has_the_front_and_what_tools_made_of_it():
     assert "http" not in text
 
 
+def test_the_page_says_what_could_not_be_routed():
+    text = page(record(row(POINTS[0], routed={"failed": "E7102 no place", "seed": 1})), POINTS)
+    assert "E7102 no place" in text
+
+
 def test_the_page_says_which_cycles_are_forecasts():
     assert "forecast" not in page(record(row(POINTS[0])), POINTS)
     with_segments = record(row(POINTS[0]))

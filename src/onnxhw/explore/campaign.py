@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..build.cache import family_sources, sources
 from ..cluster import TaskPool, Waiting
@@ -14,7 +14,7 @@ from ..presets import preset
 from .point import DesignPoint, Judge, evaluate, mean
 from .search import Search, SearchState, best, text_of
 from .space import SearchSpace, Values
-from .stages import Design, best_seed, routed, spread, synthesized, text_of_stage
+from .stages import BuildState, Design, best_seed, routed, spread, synthesized, text_of_stage
 from .study import StudyFile
 from .workload import Workload
 
@@ -81,6 +81,35 @@ class BuildPlan:
     seeds: int = 1
 
 
+class Progress(Protocol):
+    """Is told how far a campaign is."""
+
+    def searched(self, state: SearchState, seconds: float) -> None:
+        """Of the search, and the processor seconds of all points."""
+        ...
+
+    def confirmed(self, done: int, wanted: int) -> None:
+        """Of the points of the front that are scheduled once more."""
+        ...
+
+    def built(self, state: BuildState) -> None:
+        """Of synthesis and place and route. Called from several threads."""
+        ...
+
+
+class Silent:
+    """`Progress` that tells nobody."""
+
+    def searched(self, state: SearchState, seconds: float) -> None:
+        """Nothing."""
+
+    def confirmed(self, done: int, wanted: int) -> None:
+        """Nothing."""
+
+    def built(self, state: BuildState) -> None:
+        """Nothing."""
+
+
 @dataclass
 class Campaign:
     """A search for the configurations that suit a workload."""
@@ -100,11 +129,11 @@ class Campaign:
 
     def run(
         self, pool: TaskPool, path: Path, wanted: int, first: Sequence[Values] = (), stages: BuildPlan | None = None,
-        progress: Callable[[SearchState, float], None] = lambda state, seconds: None,
+        progress: Progress | None = None,
     ) -> Found:  # fmt: skip
         """Search until `wanted` points have cycles; goes on where the study file at `path` stands. Errors: those of
         `Search.run`, `StudyFile` and of the pool; every point that was there before one is kept."""
-        study, shared = StudyFile(path, self.header()), pool.share(self.task)
+        study, shared, progress = StudyFile(path, self.header()), pool.share(self.task), progress or Silent()
 
         def submit(values: Mapping[str, int | str]) -> Callable[[], DesignPoint]:
             chosen = dict(values)
@@ -114,38 +143,48 @@ class Campaign:
         try:
             parameters = self.task.space.parameters
             search = Search(submit, self.objectives, self.seed, dict(study.points), parameters=parameters)
-            search.progress = lambda state: progress(state, study.seconds)
+            search.progress = lambda state: progress.searched(state, study.seconds)
             points = search.run(wanted, first)
-            front = self.confirmed(pool, shared, study, points)
+            front = self.confirmed(pool, shared, study, points, progress)
             failed = {point.config.fingerprint: point for point in study.points.values() if point.failed}
             found = Found(points, front, study.seconds, list(failed.values()))
             if stages:
-                found.made = self.build(pool, study, found.front, stages)
+                found.made = self.build(pool, study, found.front, stages, progress)
             return found
         finally:
             study.close()
 
     def build(
-        self, pool: TaskPool, study: StudyFile, points: Sequence[DesignPoint], stages: BuildPlan
+        self, pool: TaskPool, study: StudyFile, points: Sequence[DesignPoint], stages: BuildPlan, progress: Progress
     ) -> dict[str, dict[str, Any]]:
         """Synthesize and route points of the front, spread over it; those that are routed are synthesized, too, and all
-        tasks of both stages are under way at once. `ToolError` E71xx if a tool fails."""
+        tasks of both stages are under way at once. A point that a tool fails of has "failed" (`stages.FAILURES`), and
+        is tried again by the next run; other errors are `ToolError` E71xx."""
         board, made = self.task.space.board, dict[str, dict[str, Any]]()
         to_route = [point.config for point in spread(points, stages.route)]
-        to_synthesize = [point.config for point in spread(points, stages.synthesize)]
+        to_synthesize = list(dict.fromkeys([*(point.config for point in spread(points, stages.synthesize)), *to_route]))
+        state = BuildState({"routed": len(to_route) * stages.seeds, "synthesized": len(to_synthesize)})
         waiting: list[tuple[str, HwConfig, list[Waiting[dict[str, Any]]]]] = []
 
-        def kept(key: str, function: Callable[..., dict[str, Any]], *arguments: Any) -> Waiting[dict[str, Any]]:
+        def note(stage: str, key: str, result: dict[str, Any]) -> None:
+            if "failed" not in result:
+                study.note(key, result)
+            state.add(stage, key, result["seconds"])
+            progress.built(state)
+
+        def kept(stage: str, function: Callable[..., dict[str, Any]], *arguments: Any) -> Waiting[dict[str, Any]]:
+            key = text_of_stage(stage, *arguments)
             if key in study.notes:
+                state.add(stage, key, study.notes[key]["seconds"])
                 return lambda: study.notes[key]
-            return pool.submit(function, stages.design, board, *arguments, done=partial(study.note, key))
+            return pool.submit(function, stages.design, board, *arguments, done=partial(note, stage, key))
 
         for config in to_route:
-            keys = [(seed, text_of_stage("routed", config, seed)) for seed in range(1, stages.seeds + 1)]
-            waiting.append(("routed", config, [kept(key, routed, config, seed) for seed, key in keys]))
-        for config in dict.fromkeys([*to_synthesize, *to_route]):
-            key = text_of_stage("synthesized", config)
-            waiting.append(("synthesized", config, [kept(key, synthesized, config)]))
+            seeds = range(1, stages.seeds + 1)
+            waiting.append(("routed", config, [kept("routed", routed, config, seed) for seed in seeds]))
+        for config in to_synthesize:
+            waiting.append(("synthesized", config, [kept("synthesized", synthesized, config)]))
+        progress.built(state)
         for stage, config, waits in waiting:
             results = [wait() for wait in waits]
             found = best_seed(results) if stage == "routed" else results[0]
@@ -153,7 +192,7 @@ class Campaign:
         return made
 
     def confirmed(
-        self, pool: TaskPool, shared: Task, study: StudyFile, points: Sequence[DesignPoint]
+        self, pool: TaskPool, shared: Task, study: StudyFile, points: Sequence[DesignPoint], progress: Progress
     ) -> list[DesignPoint]:
         """The front, each of its points scheduled again for its own memories: a search for quicker programs that could
         have had more microcode may have gone another way. What is slower so may leave the front to another."""
@@ -164,9 +203,11 @@ class Campaign:
             open_ = [point.config for point in found if point.config.fingerprint not in sure]
             if not open_:
                 return found
+            wanted = len(sure) + len(open_)
             for config, confirmed in [(config, self._confirmed_point(pool, shared, study, config)) for config in open_]:
                 known[config.fingerprint] = confirmed()
                 sure.add(config.fingerprint)
+                progress.confirmed(len(sure), wanted)
 
     @staticmethod
     def _confirmed_point(pool: TaskPool, shared: Task, study: StudyFile, config: HwConfig) -> Callable[[], DesignPoint]:

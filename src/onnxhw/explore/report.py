@@ -21,7 +21,7 @@ def page(record: Mapping[str, Any], points: Sequence[DesignPoint]) -> str:
     """The page of the record of ``explore --json`` and of all points of the study, in the order of asking."""
     fit = [point for point in points if point.cycles and not point.refused]
     front, presets = record["front"], [row for row in record["presets"] if row["cycles"]]
-    routed = [row for row in front if row.get("routed")]
+    routed = [row for row in front if "mhz" in row.get("routed", {})]
     pictures = [
         scatter("microseconds", what, [
             ("point", [(point.latency_us, getattr(point, field)) for point in fit]),
@@ -39,7 +39,7 @@ def page(record: Mapping[str, Any], points: Sequence[DesignPoint]) -> str:
     names = {"synthesized": ("lut", "ff"), "routed": ("lut", "mhz", "latency_us")}
     for row in built:
         for stage, fields in names.items():
-            row[stage] = {**dict.fromkeys(fields), **row[stage]}
+            row[stage] = {**dict.fromkeys((*fields, "failed")), **row[stage]}
     title = f"{', '.join(record['models'])} on {record['board']}"
     text = resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
     return environment.from_string(text).render(

@@ -15,6 +15,7 @@ from ...explore.campaign import Campaign, Found, Reference
 from ...explore.point import DesignPoint, mean
 from ...explore.report import page
 from ...explore.search import SearchState
+from ...explore.stages import BuildState
 from ...explore.workload import Workload
 from .outdir import staged
 from .output import Output
@@ -74,7 +75,7 @@ def require_front(found: Found, board: Board) -> None:
 
 
 class ExploreProgress:
-    """Tells how far a search is: on a terminal at each point, else now and then."""
+    """Tells how far a campaign is (`Progress`): on a terminal always, else now and then."""
 
     EVERY = 15.0
     """Seconds between two lines where there is no terminal."""
@@ -96,13 +97,28 @@ class ExploreProgress:
         if self.live:
             self.live.stop()
 
-    def __call__(self, state: SearchState, seconds: float) -> None:
-        now = time.monotonic()
+    def searched(self, state: SearchState, seconds: float) -> None:
+        """Points, with an estimate of the time that is left."""
+        self._tell(self.text(state, time.monotonic() - self.start), state.scheduled == state.wanted)
+
+    def confirmed(self, done: int, wanted: int) -> None:
+        """Points of the front."""
+        self._tell(f"{done} of {wanted} points of the front confirmed", done == wanted)
+
+    def built(self, state: BuildState) -> None:
+        """Results of tools, with an estimate of the time that is left once there is one."""
+        counts = ", ".join(f"{state.done(stage)} of {wanted} {stage}" for stage, wanted in state.wanted.items())
+        left = state.seconds_left(self.pool.workers)
+        rest = f", about {duration_text(left)} left" if left else ""
+        self._tell(f"{counts}, {self.pool.workers} workers{rest}", True)
+
+    def _tell(self, text: str, now: bool) -> None:
+        """Show a line; where there is no terminal only if it is to be `now` or the last one is a while ago."""
         if self.live:
-            self.live.update(self.text(state, now - self.start))
-        elif now - self.told >= self.EVERY or state.scheduled == state.wanted:
-            self.told = now
-            self.output.message(self.text(state, now - self.start))
+            self.live.update(text)
+        elif now or time.monotonic() - self.told >= self.EVERY:
+            self.told = time.monotonic()
+            self.output.message(text)
 
     def text(self, state: SearchState, seconds: float) -> str:
         """How far, and how much longer at this pace."""
@@ -145,7 +161,8 @@ def write_results(folder: Path, campaign: Campaign, found: Found, known: Referen
 
 def _row(point: DesignPoint, path: Path, campaign: Campaign, found: Found) -> dict[str, Any]:
     made = found.made.get(point.config.fingerprint, {})
-    if route := made.get("routed"):
+    route = made.get("routed", {})
+    if "mhz" in route:
         made = {**made, "routed": {**route, "latency_us": round(mean(point.cycles) / route["mhz"], 2)}}
     return {**_figures(point, campaign), **made, "preset": str(path), "config": _named(point, path.stem)}
 
@@ -187,6 +204,10 @@ def print_front(output: Output, record: dict[str, Any]) -> None:
     for each in record["presets"]:
         if each["refused"]:
             output.line(f"{each['preset']}: {each['refused']}")
+    for each in record["front"]:
+        for stage in ("synthesized", "routed"):
+            if why := each.get(stage, {}).get("failed"):
+                output.line(f"{each['preset']} is not {stage}: {why}")
     for each in record["failed"]:
         output.line(f"{each['preset']}: {each['why']}; this is a bug of ours: please report it with the model")
     columns = ("preset", "LUT4", "synthesized", "routed", "FF", "routed", "MHz", "routed", "seed", "us", "seconds")
