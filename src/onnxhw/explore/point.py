@@ -130,9 +130,10 @@ def evaluate(
     try:
         point, needs = _scheduled(workload, config, judge, fit=fit, exact=exact)
         less = less_microcode(config, needs, estimate, most) if cut and point.ebr > most else None
-        if less is None or judge.resources(DesignPoint(fitted(config, less, estimate))).refused:
+        room = fitted(config, less, estimate) if less else config
+        if less is None or judge.resources(DesignPoint(room)).refused:
             return point
-        limits: dict[str, Any] = {name: words for name, words in less.record().items() if name.endswith("_ucode")}
+        limits: dict[str, Any] = {name: getattr(room, name) for name in less.record() if name.endswith("_ucode")}
         try:
             return _scheduled(workload, dataclasses.replace(config, **limits), judge, fit=fit, exact=exact)[0]
         except DoesNotFitError:
