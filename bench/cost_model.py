@@ -103,6 +103,8 @@ def again(workers: int | None, scheduler: str) -> None:
         ]
         made = [wait() for wait in waiting]
     for row, counts in zip(found, made, strict=True):
+        if "failed" in counts:
+            sys.exit(f"{row['name']}: {counts['failed']}")
         row |= {kind: counts[kind] for kind in ("lut", "ff", "dsp", "ebr")}
     SYNTHESIZED.write_text(document(found), encoding="utf-8")
 

@@ -169,6 +169,30 @@ def test_a_missing_or_failing_tool_is_named(monkeypatch, store):
     assert "no luck" in caught.value.what
 
 
+ENDLESS = """
+import sys, time
+if "--version" not in sys.argv:
+    with open(sys.argv[sys.argv.index("--log") + 1], "w") as log:
+        log.write("Info: \\t        TRELLIS_COMB:   24767/  24288   101%\\n")
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("progress", [None, lambda event: None])
+def test_a_design_that_is_too_large_once_packed_is_refused_at_once(monkeypatch, store, tmp_path, progress):
+    """nextpnr says that there are too few cells, and then looks for places until the 269,688,700th attempt."""
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    monkeypatch.setenv("NEXTPNR_ECP5", f"{sys.executable} {tmp_path / 'endless.py'}")
+    from onnxhw.build import tools
+
+    tools.version.cache_clear()
+    with pytest.raises(DoesNotFitError) as caught:
+        build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, progress=progress)
+    tools.version.cache_clear()
+    assert caught.value.code == "E5201"
+    assert caught.value.what == "takes 24,767 TRELLIS_COMB of 24,288, when packed for place and route"
+
+
 def test_every_block_ram_is_located(built):
     rams = [location for location in built.locations if location.name == "ram"]
     # Bits 24 to 31 are never used, so Yosys removed their block RAM.

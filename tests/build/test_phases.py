@@ -45,6 +45,17 @@ def test_each_line_of_a_log_is_a_phase(tmp_path):
                 file.write(f"{line}\n")
 
 
+def test_cells_of_which_there_are_too_few_are_told(tmp_path):
+    log = RouteLog(tmp_path / "log")
+    full = "Info: \t              DP16KD:      56/     56   100%\n"
+    (tmp_path / "log").write_text(full)
+    log.look()
+    assert log.too_many == {}
+    (tmp_path / "log").write_text(f"{full}Info: \t        TRELLIS_COMB:   24767/  24288   101%\n")
+    log.look()
+    assert log.too_many == {"TRELLIS_COMB": (24767, 24288)}
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_log_that_is_written_in_pieces_is_read_the_same(tmp_path, size):
     lines = "".join(f"{line}\n" for line in LOG.splitlines() if not line.startswith("> ")).encode()

@@ -18,7 +18,7 @@ from ..board import Board
 from ..devices import family_of
 from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
 from ..devices.report import RouteReport
-from ..errors import TimingError, UsageError
+from ..errors import DoesNotFitError, TimingError, UsageError
 from ..garbage import collection_paused
 from . import tools
 from .bitstream import Bitstream, from_entry, to_entry
@@ -81,8 +81,8 @@ class _Stage:
         return self
 
     def tick(self, seconds: float) -> None:
+        phase = self.log.look() if self.log else ""
         if self.progress:
-            phase = self.log.look() if self.log else ""
             self.progress(FlowEvent(self.name, seconds, False, self.text, phase))
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -122,10 +122,19 @@ def _execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> 
 def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptions, stage: _Stage) -> RouteReport:
     """Run place and route with one seed; leaves what `Family.route` says.
 
-    Timing failures are let pass here, so that the report is written; `build` refuses them.
+    Timing failures are let pass here, so that the report is written; `build` refuses them. `DoesNotFitError` E5201 for
+    a design that has more cells once packed than the device: nextpnr would look for places without an end.
     """
     family = family_of(board)
-    _execute(family.route(board, seed, log_of(family, seed), options.nextpnr_opts), directory, stage.tick)
+
+    def tick(seconds: float) -> None:
+        stage.tick(seconds)
+        if stage.log and stage.log.too_many:
+            over = (f"{used:,} {kind} of {have:,}" for kind, (used, have) in stage.log.too_many.items())
+            what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
+            raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")
+
+    _execute(family.route(board, seed, log_of(family, seed), options.nextpnr_opts), directory, tick)
     return family.report(json.loads((directory / "report.json").read_text()), directory)
 
 
