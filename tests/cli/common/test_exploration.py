@@ -18,7 +18,6 @@ def progress():
 
 def test_each_stage_says_how_far_it_is(progress, capsys):
     progress.searched(SearchState(asked=9, scheduled=5, wanted=5, reused=5), 1.0)
-    progress.confirmed(3, 3)
     state = BuildState({"routed": 3, "synthesized": 4})
     progress.built(state)
     state.add("routed", "a", 600.0)
@@ -26,7 +25,6 @@ def test_each_stage_says_how_far_it_is(progress, capsys):
     told = capsys.readouterr().err.splitlines()
     assert told == [
         "5 of 5 points with cycles (5 of earlier runs), 9 asked, 2 workers",
-        "3 of 3 points of the front confirmed",
         "0 of 3 routed, 0 of 4 synthesized, 2 workers",
         "1 of 3 routed, 0 of 4 synthesized, 2 workers, about 10 minutes left",
     ]

@@ -102,8 +102,8 @@ class ExploreProgress:
         self._tell(self.text(state, time.monotonic() - self.start), state.scheduled == state.wanted)
 
     def confirmed(self, done: int, wanted: int) -> None:
-        """Points of the front."""
-        self._tell(f"{done} of {wanted} points of the front confirmed", done == wanted)
+        """Points of the front. One that gets slower lets others in, so `wanted` grows, mostly by one."""
+        self._tell(f"{done} of {wanted} points of the front confirmed", False)
 
     def built(self, state: BuildState) -> None:
         """Results of tools, with an estimate of the time that is left once there is one."""
