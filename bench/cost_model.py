@@ -2,12 +2,13 @@
 
     python bench/cost_model.py                          fit, and print terms and errors
     python bench/cost_model.py --again --workers 2      synthesize every configuration again first
+    python bench/cost_model.py --add OUT/front.json     add what `explore --synth --routes` has made of a front first
 
 Logic of array, depthwise unit and multipliers follows from their construction (`counted`); the rest is fitted, with
 terms of at least 0, so that relative errors are least. The published error is that of each configuration by a fit to
-all others (leave one out). bench/synthesized.json has the configurations and what Yosys made of them, bench/routed
-what nextpnr made of presets. The clock is fitted to those of the ECP5, by the part of the device's LUT4 that is taken;
-on Gowin's devices it is a bound.
+all others (leave one out). bench/synthesized.json has the configurations and what Yosys made of them, and of points of
+fronts also what nextpnr did ("routed"); bench/routed has what nextpnr made of presets. The clock is fitted to those of
+the ECP5, by the part of the device's LUT4 that is taken; on Gowin's devices it is a bound.
 """
 
 import argparse
@@ -85,8 +86,9 @@ def logic(kind: str) -> Fit:
 
 
 def clock() -> Fit:
-    """MHz of an ECP5 that is empty, and what of it a full one loses, of the routed presets."""
+    """MHz of an ECP5 that is empty, and what of it a full one loses, of the routed presets and points of fronts."""
     results = [json.loads(path.read_text(encoding="utf-8"))["result"] for path in sorted(ROUTED.glob("*.json"))]
+    results += [{"board": row["board"], **row["routed"]} for row in rows() if "routed" in row]
     found = [row for row in results if find(row["board"]).family == "ecp5"]
     filled = np.array([[1.0, row["lut"] / find(row["board"]).resources.lut4] for row in found])
     made = np.array([row["fmax_mhz"] for row in found])
@@ -109,6 +111,23 @@ def again(workers: int | None, scheduler: str) -> None:
     SYNTHESIZED.write_text(document(found), encoding="utf-8")
 
 
+def add(front: dict[str, Any]) -> None:
+    """Add the synthesized points of the ``front.json`` of a search, unless their configurations are there."""
+    found = rows()
+    known = {config.fingerprint for config in configs(found)}
+    for row in front["front"]:
+        made, route = row.get("synthesized", {}), row.get("routed", {})
+        config = HwConfig.from_json(json.dumps(row["config"]))
+        if "lut" in made and config.fingerprint not in known:
+            name = f"{'+'.join(front['models'])}/{config.name}"
+            new = {"name": name, "board": front["board"], "config": row["config"]}
+            new |= {kind: made[kind] for kind in ("lut", "ff", "dsp", "ebr")}
+            if "mhz" in route:
+                new["routed"] = {"lut": route["lut"], "fmax_mhz": route["mhz"], "seed": route["seed"]}
+            found.append(new)
+    SYNTHESIZED.write_text(document(found), encoding="utf-8")
+
+
 def document(points: list[dict[str, Any]]) -> str:
     """The file with these rows, one to a line."""
     lines = ",\n".join(json.dumps(row, sort_keys=True) for row in points)
@@ -119,16 +138,19 @@ def main() -> int:
     """Parse the arguments, print the fits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--again", action="store_true", help="synthesize all configurations again first")
+    parser.add_argument("--add", type=Path, metavar="FRONT", help="add the synthesized points of a front.json first")
     parser.add_argument("--workers", type=int, help="processes; default: one per processor; 0: this one")
     parser.add_argument("--scheduler", default="", help="address of a Dask scheduler")
     arguments = parser.parse_args()
+    if arguments.add:
+        add(json.loads(arguments.add.read_text(encoding="utf-8")))
     if arguments.again:
         again(arguments.workers, arguments.scheduler)
     for kind, name in (("lut", "LUT_TERMS"), ("ff", "FF_TERMS")):
         fit = logic(kind)
         print(f"{name} = ({', '.join(f'{term:.2f}' for term in fit.terms)})  {len(rows())} points, {fit.text()}")
         for row, error in zip(rows(), fit.errors, strict=True):
-            print(f"  {row['name']:16} {row[kind]:7,} {100 * error:+6.1f} %")
+            print(f"  {row['name']:32} {row[kind]:7,} {100 * error:+6.1f} %")
     fit = clock()
     print(f"CLOCK = ({', '.join(f'{term:.1f}' for term in fit.terms)})  {len(fit.errors)} points, {fit.text()}")
     return 0

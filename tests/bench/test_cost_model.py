@@ -47,6 +47,30 @@ def test_the_document_is_read_back(tmp_path, monkeypatch):
     assert cost_model.rows() == found
 
 
+def test_points_of_a_front_are_added_once(tmp_path, monkeypatch):
+    path = tmp_path / "points.json"
+    path.write_text(cost_model.document(cost_model.rows()[:2]))
+    monkeypatch.setattr(cost_model, "SYNTHESIZED", path)
+    (known,) = (row for row in cost_model.rows() if row["name"] == "mini")
+    configs = [{**known["config"], "name": f"front-{number}", "act_depth": 64 << number} for number in (1, 2, 3, 4)]
+    made = {"lut": 900, "ff": 800, "dsp": 7, "ebr": 6}
+    routed = {"lut": 950, "mhz": 98.5, "seed": 2, "ff": 800}
+    found = [{"config": config, "synthesized": made} for config in configs]
+    found[0]["routed"] = routed
+    found[1]["routed"] = {"failed": "E5201", "seed": 1}
+    found[2]["synthesized"] = {"failed": "E7102"}
+    del found[3]["synthesized"]
+    front = {"front": [*found, {"config": known["config"], "synthesized": made}], "models": ["kws", "ad"]}
+    before = len(cost_model.clock().errors)
+    for _ in range(2):
+        cost_model.add({**front, "board": "ulx3s-25f"})
+    new = cost_model.rows()[2:]
+    assert [row["name"] for row in new] == ["kws+ad/front-1", "kws+ad/front-2"]
+    assert [row.get("routed") for row in new] == [{"lut": 950, "fmax_mhz": 98.5, "seed": 2}, None]
+    assert all(row.items() >= made.items() for row in new)
+    assert len(cost_model.clock().errors) == before + 1
+
+
 def test_configurations_are_of_boards_and_presets_are_among_them():
     found = cost_model.rows()
     assert {find(row["board"]).family for row in found} == {"ecp5"}
