@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FILL = 0.91
 """Part of a device's LUT4 and flip-flops that a design may take by estimate: nextpnr makes up to 9 % more LUT4
-(21,501 of `ulx3s-25f`, estimated at 19,700), and finds no places for `ulx3s-25f+sdram`, estimated at 92 %."""
+(21,501 of `ulx3s-25f`, estimated at 19,729), and finds no places for `ulx3s-25f+sdram`, estimated at 92 %."""
 
 NAME = "top"
 """The top module, and how the tools' files begin."""

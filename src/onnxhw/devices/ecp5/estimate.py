@@ -50,8 +50,8 @@ def fabric_ffs(a_bits: int, b_bits: int, stages: int = MULTIPLY) -> int:
     return sum(fabric_registers(a_bits, b_bits, fabric_levels(a_bits, b_bits, stages)))
 
 
-LUT_TERMS = (7105.51, 702.41, 13.75, 0.0, 7.49)
-FF_TERMS = (7217.4, 864.69, 1.13, 1.77, 1.54)
+LUT_TERMS = (7376.88, 792.53, 4.22, 23.81, 4.54)
+FF_TERMS = (7156.33, 778.66, 0.0, 17.06, 0.0)
 """LUT4 and flip-flops per `features`, as `bench/cost_model.py` fits them to what Yosys 0.70 makes of the configurations
 in bench/synthesized.json; docs/explore.md has the errors. Of the LUT4 of `ulx3s-25f` nextpnr makes 7 % more."""
 
