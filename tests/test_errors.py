@@ -8,7 +8,7 @@ import pytest
 
 from onnxhw import errors
 
-SAME_MEANING = {"E2126", "E2303", "E3001", "E3171", "E3359", "E3400", "E4001",
+SAME_MEANING = {"E2126", "E2303", "E3001", "E3171", "E3359", "E3400", "E4001", "E5201",
                 *(f"E510{digit}" for digit in range(1, 7)), "E5190", "E7120", "E9102", "E9105", "E9106"}  # fmt: skip
 """Codes that more than one package raises, with the same meaning."""
 

@@ -36,6 +36,8 @@ PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 ELABORATE = "elaborate"
 """The first stage of every family; the others are `Family.stages`."""
+OF_ONE_DESIGN = {"E5201", "E7102"}
+"""Errors of `build` that say nothing of other designs: one has no room, or a tool ends with an error."""
 
 Progress = Callable[["FlowEvent"], None]
 

@@ -158,8 +158,8 @@ class Campaign:
         self, pool: TaskPool, study: StudyFile, points: Sequence[DesignPoint], stages: BuildPlan, progress: Progress
     ) -> dict[str, dict[str, Any]]:
         """Synthesize and route points of the front, spread over it; those that are routed are synthesized, too, and all
-        tasks of both stages are under way at once. A point that a tool fails of has "failed" (`stages.FAILURES`), and
-        is tried again by the next run; other errors are `ToolError` E71xx."""
+        tasks of both stages are under way at once. A point that a tool fails of has "failed" (`flow.OF_ONE_DESIGN`),
+        and is tried again by the next run; other errors are `ToolError` E71xx."""
         board, made = self.task.space.board, dict[str, dict[str, Any]]()
         to_route = [point.config for point in spread(points, stages.route)]
         to_synthesize = list(dict.fromkeys([*(point.config for point in spread(points, stages.synthesize)), *to_route]))

@@ -15,9 +15,6 @@ from ..errors import DoesNotFitError, ToolError
 
 T = TypeVar("T")
 
-FAILURES = {"E5201", "E7102"}
-"""What a single design can be the cause of: it has no room, or a tool ends with an error."""
-
 Design = Callable[[Board, HwConfig, int], Any]
 """Makes the top level of a configuration for a board and a clock in Hz; can be pickled."""
 
@@ -60,7 +57,7 @@ def _made(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         made = run()
     except (DoesNotFitError, ToolError) as error:
-        if error.code not in FAILURES:
+        if error.code not in flow.OF_ONE_DESIGN:
             raise
         made = {"failed": error.text()}
     return made | {"seconds": round(time.monotonic() - start, 1)}
