@@ -190,7 +190,7 @@ def test_a_design_that_is_too_large_once_packed_is_refused_at_once(monkeypatch, 
         build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, progress=progress)
     tools.version.cache_clear()
     assert caught.value.code == "E5201"
-    assert caught.value.what == "takes 24,767 TRELLIS_COMB of 24,288, when packed for place and route"
+    assert caught.value.what == "takes 24,767 LUT4 of 24,288, when packed for place and route"
 
 
 def test_every_block_ram_is_located(built):

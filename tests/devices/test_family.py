@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from onnxhw.board import boards, families
+from onnxhw.board import boards, families, find
 from onnxhw.devices import family_of, find_family
 from onnxhw.devices.ecp5.floorplan import LINK, memory_sites, plan
 from onnxhw.devices.family import check_fit
@@ -34,6 +35,14 @@ def test_every_board_has_a_family_that_knows_its_part():
         family_of(board).check_part(board)
         family_of(board).check_clock(board)
         check_fit(family_of(board).estimate(board.configuration()).counts(), board)
+
+
+@pytest.mark.parametrize("board", ["ulx3s-25f", "tang-nano-20k"])
+@pytest.mark.parametrize("clock", [{"core_hz": 1_000_000_000}, {"clock_hz": 25}])
+def test_a_clock_that_the_pll_cannot_make_is_refused(board, clock):
+    found = find(board)
+    with pytest.raises(UsageError, match=f"E2310 .*board {board}: clock.core_hz"):
+        family_of(found).check_clock(replace(found, **clock))
 
 
 @pytest.mark.parametrize("name", ["ecp6", "", "..", "family", "ecp5.cells"])

@@ -6,7 +6,7 @@ import pytest
 
 from onnxhw.cluster import SerialPool, pool
 from onnxhw.errors import UsageError
-from onnxhw.explore.campaign import Campaign, reference
+from onnxhw.explore.campaign import Campaign, Progress, reference
 from onnxhw.presets import PRESETS
 
 pytest.importorskip("optuna")
@@ -37,6 +37,26 @@ def test_the_front_is_of_points_with_cycles_that_their_own_configurations_have(a
         again, _ = campaign.task.exactly(point.config)
         assert again == point
     assert found.points[0].cycles == reference(SerialPool(), campaign.task).presets["mini"].cycles
+
+
+def test_progress_is_told_of_search_and_confirmation(alone, campaign, first, tmp_path):
+    told = []
+
+    class Told(Progress):
+        def searched(self, state, seconds):
+            told.append(("searched", state.scheduled, state.wanted))
+
+        def confirmed(self, done, wanted):
+            told.append(("confirmed", done, wanted))
+
+    found = campaign.run(SerialPool(), tmp_path / "study.jsonl", 5, first, progress=Told())
+    assert found.front == alone[0].front
+    confirmed = [each for each in told if each[0] == "confirmed"]
+    assert told == [*told[: -len(confirmed)], *confirmed], "behind the search"
+    assert ("searched", 5, 5) in told
+    assert [done for _, done, _ in confirmed] == list(range(1, len(confirmed) + 1))
+    assert len(confirmed) >= len(found.front)
+    assert confirmed[-1][1] == confirmed[-1][2]
 
 
 def test_a_search_begins_with_the_presets_and_the_neighbours_of_the_quickest(campaign):

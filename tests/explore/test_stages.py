@@ -7,7 +7,7 @@ from onnxhw.cluster import SerialPool
 from onnxhw.errors import DoesNotFitError, ToolError
 from onnxhw.explore import campaign as module
 from onnxhw.explore import stages as stages_module
-from onnxhw.explore.campaign import BuildPlan, Campaign, Silent
+from onnxhw.explore.campaign import BuildPlan, Campaign, Progress
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.stages import BuildState, best_seed, routed, spread, synthesized
 from onnxhw.explore.study import StudyFile
@@ -92,7 +92,7 @@ def test_what_is_built_is_kept(task, tmp_path, monkeypatch):
     campaign, stages = Campaign(task, ("lut",)), BuildPlan(design, synthesize=3, route=2, seeds=2)
     for _ in range(2):
         study = StudyFile(tmp_path / "study.jsonl", {})
-        made = campaign.build(SerialPool(), study, points, stages, Silent())
+        made = campaign.build(SerialPool(), study, points, stages, Progress())
         study.close()
         assert made[PRESETS["mini"].fingerprint]["routed"]["mhz"] == 102.0
         assert set(made[PRESETS["ulx3s-25f"].fingerprint]) == {"synthesized"}
@@ -110,7 +110,7 @@ def test_what_failed_is_tried_again_and_progress_is_told(task, tmp_path, monkeyp
         failing = config.name == "mini" and seed and len(asked) < 4
         return {"failed": "E7102 no place", "seconds": 2.0} if failing else {"mhz": 90.0, "seed": seed, "seconds": 4.0}
 
-    class Told(Silent):
+    class Told(Progress):
         def built(self, state):
             told.append((state.done("routed"), state.done("synthesized"), state.seconds_left(1)))
 

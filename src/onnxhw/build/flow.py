@@ -17,7 +17,7 @@ from typing import Any
 from ..board import Board
 from ..devices import family_of
 from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
-from ..devices.report import RouteReport
+from ..devices.report import WORDS, RouteReport
 from ..errors import DoesNotFitError, TimingError, UsageError
 from ..garbage import collection_paused
 from . import tools
@@ -132,7 +132,9 @@ def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptio
     def tick(seconds: float) -> None:
         stage.tick(seconds)
         if stage.log and stage.log.too_many:
-            over = (f"{used:,} {kind} of {have:,}" for kind, (used, have) in stage.log.too_many.items())
+            words = {cell: WORDS.get(kind, kind) for kind, cell in family.cells.items()}
+            too_many = stage.log.too_many.items()
+            over = (f"{used:,} {words.get(cell, cell)} of {have:,}" for cell, (used, have) in too_many)
             what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
             raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")
 

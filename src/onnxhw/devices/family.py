@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..board import Board, Resources
 from ..config import HwConfig
 from ..errors import DoesNotFitError
-from .report import RouteReport
+from .report import WORDS, RouteReport
 
 if TYPE_CHECKING:
     from ..rtl.cells import Primitives
@@ -54,7 +54,7 @@ class Estimate:
 
     def counts(self) -> dict[str, int]:
         """By the names that `check_fit` uses."""
-        return {"LUT4": self.lut, "flip-flops": self.ff, "multipliers": self.dsp, "block RAMs": self.ebr}
+        return {word: getattr(self, kind) for kind, word in WORDS.items()}
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,8 @@ class Family(Protocol):
     """A device for which there is no floor plan: netlists without a board are for it."""
     routed: str
     """The text file that place and route leaves, of which `pack` makes the bitstream."""
+    cells: Mapping[str, str]
+    """Our names of the resources (`report.KINDS`), and those of nextpnr's log."""
     memory: int
     multiplier: int
     """Registers of its block RAMs and multipliers: at most `isa.timing.MEMORY` and `MULTIPLY`, as a design counts."""

@@ -8,6 +8,8 @@ from .path import CellNames, describe_path, remedy
 
 KINDS = ("lut", "ff", "dsp", "ebr", "lutram", "pll")
 """Our names of the resources."""
+WORDS = {"lut": "LUT4", "ff": "flip-flops", "dsp": "multipliers", "ebr": "block RAMs"}
+"""What messages call those that a design is measured by (`family.check_fit`)."""
 
 
 @dataclass(frozen=True)

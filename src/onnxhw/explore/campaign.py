@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..build.cache import family_sources, sources
 from ..cluster import TaskPool, Waiting
@@ -81,33 +81,17 @@ class BuildPlan:
     seeds: int = 1
 
 
-class Progress(Protocol):
-    """Is told how far a campaign is."""
+class Progress:
+    """Is told how far a campaign is; this one tells nobody."""
 
     def searched(self, state: SearchState, seconds: float) -> None:
         """Of the search, and the processor seconds of all points."""
-        ...
 
     def confirmed(self, done: int, wanted: int) -> None:
         """Of the points of the front that are scheduled once more."""
-        ...
 
     def built(self, state: BuildState) -> None:
         """Of synthesis and place and route. Called from several threads."""
-        ...
-
-
-class Silent:
-    """`Progress` that tells nobody."""
-
-    def searched(self, state: SearchState, seconds: float) -> None:
-        """Nothing."""
-
-    def confirmed(self, done: int, wanted: int) -> None:
-        """Nothing."""
-
-    def built(self, state: BuildState) -> None:
-        """Nothing."""
 
 
 @dataclass
@@ -133,7 +117,7 @@ class Campaign:
     ) -> Found:  # fmt: skip
         """Search until `wanted` points have cycles; goes on where the study file at `path` stands. Errors: those of
         `Search.run`, `StudyFile` and of the pool; every point that was there before one is kept."""
-        study, shared, progress = StudyFile(path, self.header()), pool.share(self.task), progress or Silent()
+        study, shared, progress = StudyFile(path, self.header()), pool.share(self.task), progress or Progress()
 
         def submit(values: Mapping[str, int | str]) -> Callable[[], DesignPoint]:
             chosen = dict(values)
@@ -172,7 +156,7 @@ class Campaign:
             state.add(stage, key, result["seconds"])
             progress.built(state)
 
-        def kept(stage: str, function: Callable[..., dict[str, Any]], *arguments: Any) -> Waiting[dict[str, Any]]:
+        def submit(stage: str, function: Callable[..., dict[str, Any]], *arguments: Any) -> Waiting[dict[str, Any]]:
             key = text_of_stage(stage, *arguments)
             if key in study.notes:
                 state.add(stage, key, study.notes[key]["seconds"])
@@ -181,9 +165,9 @@ class Campaign:
 
         for config in to_route:
             seeds = range(1, stages.seeds + 1)
-            waiting.append(("routed", config, [kept("routed", routed, config, seed) for seed in seeds]))
+            waiting.append(("routed", config, [submit("routed", routed, config, seed) for seed in seeds]))
         for config in to_synthesize:
-            waiting.append(("synthesized", config, [kept("synthesized", synthesized, config)]))
+            waiting.append(("synthesized", config, [submit("synthesized", synthesized, config)]))
         progress.built(state)
         for stage, config, waits in waiting:
             results = [wait() for wait in waits]

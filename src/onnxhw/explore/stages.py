@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ..board import Board
 from ..build import flow
 from ..config import HwConfig
+from ..devices.report import WORDS
 from ..errors import DoesNotFitError, ToolError
 
 T = TypeVar("T")
@@ -21,15 +22,14 @@ Design = Callable[[Board, HwConfig, int], Any]
 
 def synthesized(design: Design, board: Board, config: HwConfig) -> dict[str, Any]:
     """LUT4, flip-flops, multipliers and block RAMs of a point by synthesis, and the seconds that it took."""
-    names = {"LUT4": "lut", "flip-flops": "ff", "multipliers": "dsp", "block RAMs": "ebr"}
 
     def run() -> dict[str, Any]:
         counts = flow.synthesized(
             design(board, config, board.core_hz), board, clock_hz=board.core_hz, label=f"{config.name} on {board.name}"
         )
-        return {name: counts[kind] for kind, name in names.items()}
+        return {kind: counts[word] for kind, word in WORDS.items()}
 
-    return _made(run)
+    return _result_or_failure(run)
 
 
 def routed(design: Design, board: Board, config: HwConfig, seed: int) -> dict[str, Any]:
@@ -41,16 +41,16 @@ def routed(design: Design, board: Board, config: HwConfig, seed: int) -> dict[st
             design(board, config, hz), board, clock_hz=hz, options=flow.FlowOptions(seeds=(seed,)),
             require_timing=False, label=f"{config.name} on {board.name} at {hz / 1e6:g} MHz",
         )  # fmt: skip
-        taken = {kind: built.report.resources[kind][0] for kind in ("lut", "ff", "dsp", "ebr")}
+        taken = {kind: built.report.resources[kind][0] for kind in WORDS}
         return taken | {
             "mhz": round(built.report.fmax_mhz, 1), "timing_met": built.timing_met, "key": built.key,
             "critical_path": built.report.path,
         }  # fmt: skip
 
-    return {"seed": seed} | _made(run)
+    return {"seed": seed} | _result_or_failure(run)
 
 
-def _made(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def _result_or_failure(run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What a tool has made and the "seconds" that it took; or "failed", in words, if it found no place for the design
     or gave it up, which says nothing of other points."""
     start = time.monotonic()

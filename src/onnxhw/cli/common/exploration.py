@@ -11,7 +11,7 @@ from ...build.duration import duration_text
 from ...cluster import TaskPool
 from ...config import HwConfig
 from ...errors import DoesNotFitError, UsageError
-from ...explore.campaign import Campaign, Found, Reference
+from ...explore.campaign import Campaign, Found, Progress, Reference
 from ...explore.point import DesignPoint, mean
 from ...explore.report import page
 from ...explore.search import SearchState
@@ -74,8 +74,8 @@ def require_front(found: Found, board: Board) -> None:
     raise DoesNotFitError("E5108", what, where=f"board {board.name}", hint=hint)
 
 
-class ExploreProgress:
-    """Tells how far a campaign is (`Progress`): on a terminal always, else now and then."""
+class ExploreProgress(Progress):
+    """Tells how far a campaign is: on a terminal always, else now and then."""
 
     EVERY = 15.0
     """Seconds between two lines where there is no terminal."""

@@ -22,6 +22,7 @@ class Ecp5:
     stages: tuple[str, str, str] = ("yosys", "nextpnr", "ecppack")
     small = "LFE5U-25F"
     routed = f"{NAME}.config"
+    cells: Mapping[str, str] = report.KINDS
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
     flash_clock = True
 

@@ -25,6 +25,7 @@ class Gowin:
     stages: tuple[str, str, str] = ("yosys", "nextpnr", "gowin_pack")
     small = parts.FAMILY
     routed = "routed.json"
+    cells: Mapping[str, str] = report.KINDS
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
     flash_clock = False
 
