@@ -14,7 +14,7 @@ pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed"
 
 from onnxhw.board import find
 from onnxhw.build.cache import Cache
-from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, with_memories
+from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, require_cells, with_memories
 from onnxhw.devices import block_ram
 from onnxhw.devices.ecp5 import contents
 from onnxhw.devices.ecp5.pll import PllClocked
@@ -191,6 +191,25 @@ def test_a_design_that_is_too_large_once_packed_is_refused_at_once(monkeypatch, 
     tools.version.cache_clear()
     assert caught.value.code == "E5201"
     assert caught.value.what == "takes 24,767 LUT4 of 24,288, when packed for place and route"
+
+
+@pytest.mark.parametrize(
+    ("board", "too_many", "what"),
+    [
+        ("tang-nano-20k", {"DQCE": (25, 24)}, ""),
+        ("tang-nano-20k", {"DQCE": (25, 24), "DFF": (16_000, 15_552)}, "takes 16,000 flip-flops of 15,552, when"),
+        ("ulx3s-12f", {"DP16KD": (57, 56), "TRELLIS_COMB": (25_000, 24_288)}, "takes 57 block RAMs of 56, 25,000 LUT4"),
+        ("ulx3s-12f", {}, ""),
+    ],
+)
+def test_only_what_a_design_is_measured_by_counts_as_too_many(board, too_many, what):
+    """Of the GW2A-18C's clock gates nextpnr counts one too many, and routes the design."""
+    if not what:
+        require_cells(too_many, find(board))
+        return
+    with pytest.raises(DoesNotFitError, match="E5201") as caught:
+        require_cells(too_many, find(board))
+    assert caught.value.what.startswith(what)
 
 
 def test_every_block_ram_is_located(built):

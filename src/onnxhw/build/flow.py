@@ -131,15 +131,22 @@ def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptio
 
     def tick(seconds: float) -> None:
         stage.tick(seconds)
-        if stage.log and stage.log.too_many:
-            words = {cell: WORDS.get(kind, kind) for kind, cell in family.cells.items()}
-            too_many = stage.log.too_many.items()
-            over = (f"{used:,} {words.get(cell, cell)} of {have:,}" for cell, (used, have) in too_many)
-            what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
-            raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")
+        if stage.log:
+            require_cells(stage.log.too_many, board)
 
     _execute(family.route(board, seed, log_of(family, seed), options.nextpnr_opts), directory, tick)
     return family.report(json.loads((directory / "report.json").read_text()), directory)
+
+
+def require_cells(too_many: Mapping[str, tuple[int, int]], board: Board) -> None:
+    """`DoesNotFitError` E5201 if a packed design has more cells than the device, of those that a design is measured by
+    (`RouteLog.too_many`). Others may be too many by the log of a design that is routed all the same: of `tang-20k` on a
+    GW2A-18C nextpnr counts 25 DQCE, of 24."""
+    words = {cell: WORDS[kind] for kind, cell in family_of(board).cells.items() if kind in WORDS}
+    over = [f"{used:,} {words[cell]} of {have:,}" for cell, (used, have) in too_many.items() if cell in words]
+    if over:
+        what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
+        raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")
 
 
 def pack(family: Family, routed: str, key: str, tick: tools.Tick | None = None) -> bytes:
