@@ -53,7 +53,7 @@ def test_what_has_too_many_weights_for_the_board_is_not_scheduled(task, monkeypa
 
 def test_short_microcode_of_a_point_is_in_a_block_ram_that_is_left(task, monkeypatch):
     needs = dataclasses.replace(LEAST, depthwise_ucode=352)
-    monkeypatch.setattr(module, "measured", lambda workload, config, exact: Measured((1,), (1,), needs, (0,)))
+    monkeypatch.setattr(module, "measured", lambda workload, config, exact, require: Measured((1,), (1,), needs, (0,)))
     config = task.space.config(task.space.values(PRESETS["ulx3s-25f"]))
     assert evaluate(task.workload, config, task.judge).config.depthwise_ucode == 512
 
@@ -65,7 +65,7 @@ def crowded(task, monkeypatch):
     config = task.space.config(task.space.values(PRESETS["mini"]))
     needs, scheduled, raises = dataclasses.replace(LEAST, load_ucode=1400, vector_ucode=1500), [], []
 
-    def measured(workload, config, exact):
+    def measured(workload, config, exact, require):
         scheduled.append(config)
         if len(scheduled) > 1 and raises:
             raise raises[0]

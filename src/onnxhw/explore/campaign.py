@@ -30,6 +30,8 @@ class Task:
     def point(self, values: Values) -> tuple[DesignPoint, float]:
         """The point of a choice, with a forecast of networks in segments, and the processor seconds that it took."""
         config = self.space.with_line_buffer(self.space.config(values), self.workload.longest_strip)
+        if config.external is None:
+            config = self.space.with_activations(config, self.workload.activation_bytes)
         return _timed(lambda: evaluate(self.workload, config, self.judge, exact=False))
 
     def exactly(self, config: HwConfig, exact: bool = True) -> tuple[DesignPoint, float]:

@@ -138,18 +138,36 @@ def evaluate(
             return _scheduled(workload, dataclasses.replace(config, **limits), judge, fit=fit, exact=exact)[0]
         except DoesNotFitError:
             return point
+    except _RefusedError as refused:
+        return refused.point
     except (DoesNotFitError, UnsupportedError, InternalError) as error:
         share = error.share if isinstance(error, DoesNotFitError) else 1.0
         return dataclasses.replace(first, refused=f"{error.code} {error.what}", excess=share)
 
 
+class _RefusedError(Exception):
+    """`point` is too large whatever its programs are."""
+
+    def __init__(self, point: DesignPoint) -> None:
+        super().__init__(point.refused)
+        self.point = point
+
+
 def _scheduled(
     workload: Workload, config: HwConfig, judge: Judge, *, fit: bool, exact: bool
 ) -> tuple[DesignPoint, MemoryNeeds]:
-    """The point of a configuration by its schedules, and what their programs need; errors as `measure`."""
-    found = measured(workload, config, exact)
+    """The point of a configuration by its schedules, and what their programs need; errors as `measure`, and
+    `_RefusedError`."""
+    estimate, most = family_of(judge.board).estimate, judge.board.resources.ebr
+
+    def require(needs: MemoryNeeds) -> None:
+        if fit and config.external is None:
+            point = judge.resources(DesignPoint(fitted(config, needs, estimate)))
+            if point.ebr > most:
+                raise _RefusedError(point)
+
+    found = measured(workload, config, exact, require)
     if fit and not any(found.moved):
-        estimate = family_of(judge.board).estimate
-        config = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, judge.board.resources.ebr)
+        config = with_spare_block_rams(fitted(config, found.needs, estimate), estimate, most)
     point = DesignPoint(config, found.cycles, found.traffic, moved=found.moved, forecast=found.forecast)
     return judge.resources(point), found.needs

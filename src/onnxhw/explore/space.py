@@ -100,6 +100,14 @@ class SearchSpace:
             return config
         return dataclasses.replace(config, depthwise=shorter, window_depth=config.window_depth if shorter else UNUSED)
 
+    @staticmethod
+    def with_activations(config: HwConfig, least: int) -> HwConfig:
+        """The same with the shallowest activation memory of the choices that is no shallower and has room for `least`
+        bytes, if one has: with less it is no solution, whatever else is chosen."""
+        deeper = [n for n in PARAMETERS["act_depth"] if isinstance(n, int) and n >= config.act_depth]
+        enough = [n for n in deeper if n * config.act_banks * config.word >= least]
+        return dataclasses.replace(config, act_depth=min(enough)) if enough else config
+
     def with_multipliers(self, config: HwConfig) -> HwConfig:
         """The same with as many multipliers of fabric in the array as the device has cells too few."""
         missing = config.array_multipliers + config.lanes * config.requant_dsps - self.board.resources.dsp

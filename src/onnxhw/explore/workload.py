@@ -3,15 +3,15 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 from .. import sched
 from ..build.cache import Cache, key_of, sources
 from ..compiler import compile_graph
-from ..compiler.capacity import excess, weight_bytes
+from ..compiler.capacity import excess, largest_tensor, weight_bytes
 from ..compiler.segmented import Forecast, SegmentedGraphs, on_chip_or_segmented
 from ..config import ADDRESS_BITS, WINDOW, HwConfig
 from ..ir.graph import Graph
@@ -66,6 +66,11 @@ class Workload:
         graphs = [graph for _, parts in self.models for graph in parts]
         reduced = [[graph, *(one.graph for one in [eliminate_dead_channels(graph)] if one)] for graph in graphs]
         return max(min(map(weight_bytes, forms)) for forms in reduced)
+
+    @cached_property
+    def activation_bytes(self) -> int:
+        """Bytes of the largest tensor of all parts: what activation memory must hold at least."""
+        return max(largest_tensor(graph) for _, parts in self.models for graph in parts)
 
     @cached_property
     def longest_strip(self) -> int:
@@ -147,7 +152,13 @@ def _code() -> str:
     return sources("explore/workload.py")
 
 
-def measured(workload: Workload, config: HwConfig, exact: bool = True) -> Measured:
+Require = Callable[[MemoryNeeds], None]
+"""Is told what programs use of memories at least, and raises if that is too much."""
+
+
+def measured(
+    workload: Workload, config: HwConfig, exact: bool = True, require: Require = lambda needs: None
+) -> Measured:
     """As `measure`, from the content cache if a configuration of the same cycles was measured by the same code."""
     neutral: dict[str, Any] = dict(NEUTRAL)
     same = replace(config, **neutral).to_json()
@@ -155,21 +166,28 @@ def measured(workload: Workload, config: HwConfig, exact: bool = True) -> Measur
     cache = Cache(KIND)
     if found := cache.load(key):
         return Measured.from_record(json.loads(found["measured.json"]))
-    made = measure(workload, config, exact)
+    made = measure(workload, config, exact, require)
     cache.store(key, {"measured.json": json.dumps(made.record()).encode()}, label=", ".join(workload.names))
     return made
 
 
-def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measured:
+def measure(
+    workload: Workload, config: HwConfig, exact: bool = True, require: Require = lambda needs: None
+) -> Measured:
     """Schedule every model on a configuration; with external memory, what is larger than the chip in segments. Unless
     `exact` these have a forecast, and programs on the chip alone are not proved, which changes no figure.
     `DoesNotFitError` or `UnsupportedError` of the first part that cannot be scheduled:
-    operations that `compile` would give to the host then are no point of a search."""
+    operations that `compile` would give to the host then are no point of a search.
+
+    Without external memory all parts are begun before one is finished, so what does not fit costs a fraction of what
+    does; `require` is told what is known of the memories then, which is weights, parameters and tables."""
     needs, forecast, rows = LEAST, False, list[tuple[int, int, int]]()
-    for _, graphs in workload.models:
+    begun = [[_begun(graph, config) for graph in graphs] for _, graphs in workload.models]
+    require(reduce(MemoryNeeds.with_those_of, (_constants(one) for parts in begun for one in parts if one), LEAST))
+    for (_, graphs), parts in zip(workload.models, begun, strict=True):
         cycles = traffic = moved = 0
-        for graph in graphs:
-            made = _program_or_forecast(graph, config, exact)
+        for graph, one in zip(graphs, parts, strict=True):
+            made = one.finished(exact) if one else _program_or_forecast(graph, config, exact)
             if isinstance(made, Forecast):
                 cycles, moved, forecast = cycles + made.cycles, moved + made.moved_bytes, True
                 continue
@@ -182,16 +200,23 @@ def measure(workload: Workload, config: HwConfig, exact: bool = True) -> Measure
     return Measured(per_model[0], per_model[1], needs, per_model[2], forecast)
 
 
-def _program_or_forecast(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
-    def on_chip() -> DeviceProgram:
-        return sched.fastest(variants(graph, config), config, checked=exact)
+def _begun(graph: Graph, config: HwConfig) -> sched.BegunProgram | None:
+    """A graph's program before the search for better cuts; None with external memory."""
+    return sched.begin(variants(graph, config), config) if config.external is None else None
 
-    if config.external is None:
-        return on_chip()
+
+def _constants(begun: sched.BegunProgram) -> MemoryNeeds:
+    images = begun.schedule.lowered.images
+    sizes = images.weight_words, len(images.param_image), len(images.table_image)
+    return LEAST.with_those_of(MemoryNeeds(*sizes, *(0 for _ in UNITS)))
+
+
+def _program_or_forecast(graph: Graph, config: HwConfig, exact: bool) -> DeviceProgram | Forecast:
     if exact:
         return compile_graph(graph, config)
     return on_chip_or_segmented(
-        bool(excess(graph, config)), on_chip, lambda: SegmentedGraphs(config).forecast(graph)
+        bool(excess(graph, config)), lambda: sched.fastest(variants(graph, config), config, checked=False),
+        lambda: SegmentedGraphs(config).forecast(graph),
     )  # fmt: skip
 
 

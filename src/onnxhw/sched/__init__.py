@@ -7,7 +7,9 @@ from .reaching_definitions import check_reaching_definitions
 from .refusals import TooLargeError, causes, combined
 from .rewrite import same_operand
 from .scheduler import (
+    BegunProgram,
     InitialSchedule,
+    begin,
     check_capacity,
     entries,
     executed,
@@ -23,10 +25,12 @@ from .search import ScheduledCandidate, build
 from .table_limit import over_table_limit, tables_of
 
 __all__ = [
+    "BegunProgram",
     "InitialSchedule",
     "Occupied",
     "ScheduledCandidate",
     "TooLargeError",
+    "begin",
     "build",
     "causes",
     "check",

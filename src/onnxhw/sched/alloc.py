@@ -333,6 +333,11 @@ def _meets(constraint: BankConstraint, bases: dict[str, int], config: HwConfig) 
     return share_banks(a, constraint.words[0], b, constraint.words[1], config.act_depth)
 
 
+SCATTERED = 1 / 16
+"""By what part a memory is said to be too small that has enough words, but not in the banks where they are wanted: less
+than one whose words are too few by a tenth, for a search that looks for one that is large enough."""
+
+
 def peak(needs: Needs) -> tuple[int, int]:
     """Most words alive at once, and the position in the sequence where that is."""
     starts = sorted({birth for birth, _ in needs.life.values()})
@@ -355,5 +360,5 @@ def does_not_fit(needs: Needs, tasks: Sequence[TileTask], config: HwConfig) -> D
         )
     return DoesNotFitError(
         "E5101", f"{what}; largest: {largest}", where=f"node {where!r}" if where else "",
-        hint="a configuration with more act_depth or act_banks",
-    )
+        hint="a configuration with more act_depth or act_banks", share=max(SCATTERED, words / config.act_words - 1),
+    )  # fmt: skip

@@ -46,28 +46,23 @@ def fastest(
     large, and else the model's.
     `use`: for measurements alone (`heuristics`). `checked`: as in `finish`.
     """
-    variant, chosen = _best(groups, config, use)
-    program = finish(chosen, groups[0][0].graph, checked)
-    for name, (storage, shape) in variant.storage.items():
-        program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
-    return program
+    return begin(groups, config, use).finished(checked)
 
 
 def initial_cycles(groups: Sequence[Sequence[Variant]], config: HwConfig) -> tuple[int, int, Traffic]:
     """Of `fastest` before the search for cuts: cycles from the acceptance of the last input on, and those of the run,
     from which the search only takes away; and what travels for an inference. Errors as there."""
-    variant, begun = _best(groups, config)
-    inputs = _inputs(variant, begun)
+    best = begin(groups, config)
+    begun, inputs = best.schedule, _inputs(best.variant, best.schedule)
     cycles, places = begun.candidate.cycles, begun.candidate.places
     outputs = [places[port.tensor] for port in begun.lowered.graph.outputs]
     moved = traffic(sum(map(travelling_words, inputs)), outputs, config.word)
     return latency_of(inputs, config.word, cycles), cycles, moved
 
 
-def _best(
-    groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL
-) -> "tuple[Variant, InitialSchedule]":
-    """The fastest initial schedule of the first of each group that can be scheduled."""
+def begin(groups: Sequence[Sequence[Variant]], config: HwConfig, use: Heuristics = ALL) -> "BegunProgram":
+    """The program of `fastest` before the search for better cuts: the fastest initial schedule of the first of each
+    group that can be scheduled. Errors as there: whatever does not fit is known after it."""
     schedules: list[tuple[Variant, InitialSchedule]] = []
     errors: list[DoesNotFitError | UnsupportedError] = []
     for group in groups:
@@ -75,7 +70,7 @@ def _best(
             schedules.append(found)
     if not schedules:
         raise _heaviest(errors)
-    return min(schedules, key=lambda each: each[1].candidate.cycles)
+    return BegunProgram(groups[0][0].graph, *min(schedules, key=lambda each: each[1].candidate.cycles))
 
 
 def _inputs(variant: Variant, begun: "InitialSchedule") -> list[Entry]:
@@ -120,6 +115,22 @@ class InitialSchedule:
 
     lowered: LoweredGraph
     candidate: ScheduledCandidate
+
+
+@dataclass(frozen=True)
+class BegunProgram:
+    """The `schedule` of the best `variant` of a `model`."""
+
+    model: Graph
+    variant: Variant
+    schedule: InitialSchedule
+
+    def finished(self, checked: bool = True) -> DeviceProgram:
+        """The program after the search for better cuts; `checked` as in `finish`."""
+        program = finish(self.schedule, self.model, checked)
+        for name, (storage, shape) in self.variant.storage.items():
+            program.tensors[name] = replace(program.tensors[name], storage=storage, model=shape)
+        return program
 
 
 @collection_paused()

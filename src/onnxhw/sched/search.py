@@ -251,4 +251,5 @@ def _no_microcode(lowered: LoweredGraph, candidate: ScheduledCandidate) -> DoesN
         f"microcode of {lowered.config.name}: needs {needed}; largest: {largest!r} with "
         f"{owners.count(largest)} {unit} instructions",
         hint="a configuration with more " + " or ".join(f"{unit}_ucode" for unit in over),
+        share=max(n / unit.ucode(lowered.config) for unit, n in over.items()) - 1,
     )
