@@ -7,6 +7,7 @@ import pytest
 from onnxhw.cluster import SerialPool, pool
 from onnxhw.errors import UsageError
 from onnxhw.explore.campaign import Campaign, Progress, reference
+from onnxhw.explore.workload import Workload
 from onnxhw.presets import PRESETS
 
 pytest.importorskip("optuna")
@@ -127,3 +128,17 @@ def test_a_point_has_no_line_buffer_that_its_network_cannot_fill(task):
     point, _ = task.point(long)
     assert task.workload.longest_strip == 6
     assert point.config.depthwise == 16
+
+
+class Large(Workload):
+    """Of a tensor of 5,000 bytes."""
+
+    activation_bytes = 5000
+
+
+def test_a_point_has_room_for_the_largest_tensor(task):
+    """Two banks of 1,024 words of 4 bytes are the least of the choices that hold 5,000 bytes."""
+    shallow = {**task.space.values(PRESETS["mini"]), "word": 4, "act_banks": 2, "act_depth": 256}
+    assert task.point(shallow)[0].config.act_depth == 256
+    large = type(task)(Large(task.workload.models, task.workload.digest), task.space, task.judge)
+    assert large.point(shallow)[0].config.act_depth == 1024

@@ -51,6 +51,36 @@ def test_what_has_too_many_weights_for_the_board_is_not_scheduled(task, monkeypa
     assert 0 < refused.excess < 1
 
 
+def test_what_is_too_much_without_microcode_is_not_finished(task, monkeypatch):
+    """Weights of a schedule are known once it is begun: they and the parameters take all block RAMs but those of the
+    microcode, and one more."""
+    config = task.space.config(task.space.values(PRESETS["mini"]))
+    found = evaluate(task.workload, config, task.judge)
+    board, estimate = task.judge.board, family_of(task.judge.board).estimate
+    known = {name: getattr(found.config, name) for name in ("weight_depth", "param_depth", "tables")}
+    least = estimate(fitted(config, dataclasses.replace(LEAST, **known), estimate)).ebr
+    small = Judge(dataclasses.replace(board, resources=dataclasses.replace(board.resources, ebr=least - 1)))
+    monkeypatch.setattr(module, "limited", lambda config, *_: config)
+    monkeypatch.setattr(Workload, "least", lambda workload, config: LEAST)
+    monkeypatch.setattr("onnxhw.sched.scheduler.finish", lambda *_: pytest.fail("finished"))
+    refused = evaluate(task.workload, config, small)
+    assert "too many block RAMs" in refused.refused
+    assert (refused.cycles, refused.ebr) == ((), least)
+    assert 0 < refused.excess < 1
+
+
+@pytest.mark.parametrize(("field", "needed", "code", "depths"), [
+    ("act_depth", 192 // 4, "E5101", (16, 32)), ("vector_ucode", 131, "E5104", (32, 80, 120)),
+])  # fmt: skip
+def test_a_memory_is_too_small_by_the_part_that_is_missing(field, needed, code, depths, task):
+    """Of the digits: 192 words of activations are live at once, in four banks, and 131 words of microcode."""
+    made = task.space.config(task.space.values(PRESETS["mini"]))
+    for depth in depths:
+        point = evaluate(task.workload, dataclasses.replace(made, **{field: depth}), task.judge)
+        assert point.refused[:5] == code
+        assert point.excess == pytest.approx(min(1, needed / depth - 1))
+
+
 def test_short_microcode_of_a_point_is_in_a_block_ram_that_is_left(task, monkeypatch):
     needs = dataclasses.replace(LEAST, depthwise_ucode=352)
     monkeypatch.setattr(module, "measured", lambda workload, config, exact, require: Measured((1,), (1,), needs, (0,)))

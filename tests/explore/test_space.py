@@ -85,6 +85,19 @@ def test_a_line_buffer_is_no_longer_than_rows_are(values, longest):
     assert config.window_depth == (made.window_depth if config.depthwise else 512)
 
 
+@given(CHOICES, st.integers(0, 300_000))
+def test_activation_memory_has_room_for_the_largest_tensor_if_a_choice_has(values, least):
+    made = SearchSpace(find("ulx3s-85f")).config(values)
+    config = SearchSpace.with_activations(made, least)
+    assert dataclasses.replace(config, act_depth=made.act_depth) == made
+    deepest = dataclasses.replace(made, act_depth=max(PARAMETERS["act_depth"]))
+    if config.act_depth != made.act_depth:
+        assert config.act_depth in PARAMETERS["act_depth"]
+        assert made.act_bytes < least <= config.act_bytes < 2 * least
+    else:
+        assert made.act_bytes >= least or deepest.act_bytes < least
+
+
 def test_neighbours_differ_in_one_parameter_and_are_other_configurations():
     space = SearchSpace(find("ulx3s-25f"))
     values = space.values(PRESETS["ulx3s-25f"])

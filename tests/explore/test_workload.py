@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 from onnx import TensorProto, helper
 
-from onnxhw import compiler
+from onnxhw import compiler, sched
 from onnxhw.board import find
-from onnxhw.errors import InternalError, UnsupportedError
+from onnxhw.errors import DoesNotFitError, InternalError, UnsupportedError
 from onnxhw.explore.workload import LEAST, Measured, MemoryNeeds, Workload, measure
 from onnxhw.presets import PRESETS
 from onnxhw.program.external_use import moved_bytes
@@ -88,6 +89,41 @@ def test_weights_are_those_of_the_largest_part(workload):
     assert workload.weight_bytes == sum(op.weight.size for _, (graph,) in workload.models for op in graph.ops)
     small = dataclasses.replace(PRESETS["mini"], cols=2, lanes=2, load_rows=1)
     assert workload.least(small).weight_depth * small.weight_word >= workload.weight_bytes
+
+
+def test_activations_are_those_of_the_largest_tensor(workload):
+    tensors = [tensor for _, (graph,) in workload.models for tensor in graph.tensors.values()]
+    assert workload.activation_bytes == max(math.prod(tensor.shape) for tensor in tensors)
+
+
+def test_all_parts_are_begun_before_one_is_finished(digits, monkeypatch):
+    begun, begin = [], sched.begin
+
+    def begin_or_refuse(groups, config):
+        begun.append(groups)
+        if len(begun) == 2:
+            raise DoesNotFitError("E5101", "of the second")
+        return begin(groups, config)
+
+    monkeypatch.setattr(sched, "begin", begin_or_refuse)
+    monkeypatch.setattr("onnxhw.sched.scheduler.finish", lambda *_: pytest.fail("finished"))
+    with pytest.raises(DoesNotFitError, match="of the second"):
+        measure(Workload.of({"one": digits, "two": digits}), PRESETS["mini"])
+
+
+def test_weights_parameters_and_tables_are_told_before_a_part_is_finished(digits, monkeypatch):
+    both, told = Workload.of({"one": digits, "two": digits}), []
+    needs = measure(both, PRESETS["mini"]).needs
+
+    def too_much(needs):
+        told.append(needs)
+        raise DoesNotFitError("E5102", "too many weights")
+
+    monkeypatch.setattr("onnxhw.sched.scheduler.finish", lambda *_: pytest.fail("finished"))
+    with pytest.raises(DoesNotFitError, match="too many weights"):
+        measure(both, PRESETS["mini"], require=too_much)
+    known = {name: getattr(needs, name) for name in ("weight_depth", "param_depth", "tables")}
+    assert told == [dataclasses.replace(LEAST, **known)]
 
 
 def test_needs_together_are_the_larger_of_each():

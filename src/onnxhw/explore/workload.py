@@ -63,14 +63,18 @@ class Workload:
     def weight_bytes(self) -> int:
         """Bytes of the weights of the part with the most, without its constant channels: what memory of any
         configuration must hold at once where there is no external one."""
-        graphs = [graph for _, parts in self.models for graph in parts]
-        reduced = [[graph, *(one.graph for one in [eliminate_dead_channels(graph)] if one)] for graph in graphs]
-        return max(min(map(weight_bytes, forms)) for forms in reduced)
+        return max(min(map(weight_bytes, forms)) for forms in self._forms)
 
     @cached_property
     def activation_bytes(self) -> int:
-        """Bytes of the largest tensor of all parts: what activation memory must hold at least."""
-        return max(largest_tensor(graph) for _, parts in self.models for graph in parts)
+        """Bytes of the largest tensor of all parts, without constant channels: the same of activation memory."""
+        return max(min(map(largest_tensor, forms)) for forms in self._forms)
+
+    @cached_property
+    def _forms(self) -> list[list[Graph]]:
+        """Of each part the graph, and where there are constant channels, the graph without them."""
+        graphs = [graph for _, parts in self.models for graph in parts]
+        return [[graph, *(one.graph for one in [eliminate_dead_channels(graph)] if one)] for graph in graphs]
 
     @cached_property
     def longest_strip(self) -> int:
