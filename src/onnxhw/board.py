@@ -151,7 +151,7 @@ def read_board(path: Path) -> Board:
     """The board of one file; `UsageError` E2301 to E2303 says what is wrong with it, E2306 names a device family that
     is not there."""
     try:
-        record = tomllib.loads(read_text(path))
+        record = tomllib.loads(read_text(path).removeprefix("\ufeff"))  # which some editors begin files with
     except OSError as error:
         raise UsageError("E2301", f"cannot read the board file: {reason(error)}", where=str(path)) from error
     except RecursionError:

@@ -37,7 +37,8 @@ KEYS = {
 MANY = ("leds", "leds_n", "sdram_dqm", "sdram_ba", "sdram_a", "sdram_dq")
 """Keys that may name several pins."""
 PIN = re.compile(r"[A-Za-z0-9]{1,8}", re.ASCII)
-IO_TYPE = re.compile(r"[A-Z][A-Z0-9_]{1,20}", re.ASCII)
+IO_TYPES = ("LVCMOS33", "LVCMOS25", "LVCMOS18", "LVCMOS15", "LVCMOS12", "LVTTL33")
+"""Standards of single wires that all families' tools know."""
 GROUPS = {
     "serial": ("uart_rx", "uart_tx"),
     "usb": ("usb_d_p", "usb_d_n"),
@@ -61,8 +62,8 @@ def require_pins(pins: Mapping[str, str], tables: Collection[str]) -> None:
     """What a table ``pins`` must be beyond types, in a file with these `tables`; else `ValueError`."""
     if "clock" not in pins:
         raise ValueError(f"pins.clock is missing: {KEYS['clock']}")
-    if not IO_TYPE.fullmatch(kind := pins.get("io_type", "LVCMOS33")):
-        raise ValueError(f"pins.io_type must be like LVCMOS33, not {short(kind)}")
+    if (kind := pins.get("io_type", IO_TYPES[0])) not in IO_TYPES:
+        raise ValueError(f"pins.io_type must be one of {', '.join(IO_TYPES)}, not {short(kind)}")
     for key, value in pins.items():
         found = value.split()
         if key != "io_type" and (not found or (len(found) > 1 and key not in MANY)):

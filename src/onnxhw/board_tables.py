@@ -37,6 +37,8 @@ LARGEST = (1 << 40) - 1
 """Of whole numbers: no clock, count or idcode is larger."""
 BAUD = range(300, 12_000_001)
 """Speeds of a serial line: no adapter has more."""
+SEEDS = range(1 << 31)
+"""What nextpnr takes."""
 USB_ID = re.compile(r"[0-9a-f]{4}:[0-9a-f]{4}")
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 """Names of boards: they become names of folders."""
@@ -196,6 +198,8 @@ def _require_tables(tables: Tables) -> None:
     _require_sysconfig(tables["platform"]["sysconfig"])
     if not tables["build"]["seeds"]:
         raise ValueError("build.seeds must not be empty")
+    if wrong := [seed for seed in tables["build"]["seeds"] if seed not in SEEDS]:
+        raise ValueError(f"build.seeds must be {SEEDS[0]} to {SEEDS[-1]:,}, not {short(wrong[0])}")
     for key in ("hz", "core_hz"):
         if not tables["clock"][key]:
             raise ValueError(f"clock.{key} must not be 0: {SECTIONS['clock'][key].says}")

@@ -89,8 +89,8 @@ class DaskPool:
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that are there now, at least one."""
-        return max(1, sum(map(int, self.client.nthreads().values())))
+        """Threads of all workers that are there now: of a scheduler perhaps none yet."""
+        return sum(map(int, self.client.nthreads().values()))
 
     def share(self, value: T) -> T:
         """A task that gives the value: unlike data that are scattered, it runs again when the worker that has it
@@ -182,8 +182,12 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
     scheduler : address of a Dask scheduler, whose workers there are; `workers` is not looked at.
     dashboard : the local cluster shows its dashboard (port 8787, or another that is free).
 
-    `UsageError` E2192 without Dask, `ToolError` E7110 if no scheduler answers at that address.
+    `UsageError` E2192 without Dask, E2193 for a dashboard where there is no local cluster, `ToolError` E7110 if no
+    scheduler answers at that address.
     """
+    if dashboard and (scheduler or workers == 0):
+        hint = "a scheduler elsewhere shows its own" if scheduler else "give workers"
+        raise UsageError("E2193", "a dashboard is shown of the workers of this machine, and there are none", hint=hint)
     if workers == 0 and not scheduler:
         yield SerialPool()
         return

@@ -129,6 +129,8 @@ def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
         ('title = "A', 'usb = 5\ntitle = "A', "usb must be a table, not 5"),
         ('title = "A', '"" = 5\ntitle = "A', "a key has no name"),
         ("seeds = [1]", "seeds = 1", "build.seeds must be a list, not 1: seeds of place and route"),
+        ("seeds = [1]", "seeds = [-1]", "build.seeds must be 0 to 2,147,483,647, not -1"),
+        ("seeds = [1]", "seeds = [1, 2147483648]", "build.seeds must be 0 to 2,147,483,647, not 2147483648"),
         ("seeds = [1]", "seeds = [1.5]", "build.seeds must be a list whose items are each a whole number, not [1.5]"),
         ("sysconfig = []", 'sysconfig = ["a b"]', "platform.sysconfig must have words like"),
         ("sysconfig = []", 'sysconfig = ["MCCLK_FREQ=fast"]', "MCCLK_FREQ must be a number of MHz, not 'fast'"),
@@ -148,7 +150,7 @@ def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
         ('leds_n = "U16 L2"', 'leds_n = "U16 U16"', "pins.leds_n names U16 twice"),
         ('leds_n = "U16 L2"', 'leds_n = "U16"\nleds = "L2"', "pins: leds or leds_n, not both"),
         ('clock = "P3"', 'clock = "P-3"', "pins.clock: 'P-3' is no name of a pin"),
-        ('clock = "P3"', 'clock = "P3"\nio_type = "3.3 V"', "pins.io_type must be like LVCMOS33, not '3.3 V'"),
+        ('clock = "P3"', 'clock = "P3"\nio_type = "3.3 V"', "pins.io_type must be one of LVCMOS33, LVCMOS25, "),
         ('clock = "P3"', 'clock = "P3"\nclok = "P4"', "unknown key 'clok' in table 'pins'; did you mean 'clock'?"),
         ('uart_rx = "H18"\n', "", "pins.uart_rx is missing: serial line: the FPGA's input"),
         ('clock = "P3"', 'clock = "P3"\nusb_d_p = "A1"', "pins.usb_d_p needs the table usb"),
@@ -158,6 +160,11 @@ def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
 def test_a_wrong_file_is_told_what_is_wrong(tmp_path, old, new, words):
     assert old in PINS
     assert words in refused(tmp_path, PINS.replace(old, new, 1))
+
+
+def test_a_byte_order_mark_is_no_key(tmp_path):
+    """Some editors write one."""
+    assert read(tmp_path, "\ufeff" + PINS) == read(tmp_path, PINS)
 
 
 def test_a_usb_link_needs_no_serial_line(tmp_path):

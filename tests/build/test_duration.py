@@ -33,6 +33,8 @@ def test_without_earlier_runs_the_reference_counts():
         found = duration.expected(PRESETS[preset], find(board))
         assert found.seconds == pytest.approx(seconds)
         assert found.source == "as on another machine"
+    tang = json.loads((ROUTED / "tang-20k-on-tang-nano-20k.json").read_text())["result"]["seconds"]
+    assert duration.expected(PRESETS["tang-20k"], find("tang-nano-20k")).seconds == pytest.approx(tang, rel=0.02)
     board = find("ulx3s-85f")
     by_size = [duration.expected(PRESETS[name], board).seconds for name in ("mini", "ulx3s-25f", "ulx3s-85f")]
     assert by_size == sorted(by_size)
@@ -45,6 +47,12 @@ def test_an_earlier_run_of_the_same_counts_and_those_of_others_tell_the_machine(
     duration.store("mini", "ulx3s-25f", {"yosys": mini, "nextpnr": 2 * mini})
     same = duration.expected(PRESETS["mini"], find("ulx3s-25f"))
     assert (same.seconds, same.stages["yosys"]) == (pytest.approx(3 * mini), pytest.approx(mini))
+    assert duration.expected(PRESETS["ulx3s-85f"], find("ulx3s-85f")).seconds == pytest.approx(3 * before)
+    # The other family's designs take longer, by the same share of what is expected there.
+    tang = duration.expected(PRESETS["tang-20k"], find("tang-nano-20k"))
+    assert tang.seconds == pytest.approx(3 * 2274, rel=0.02)
+    # A note of a board that is not known any more is none.
+    duration.store("mini", "gone", {"yosys": 1.0})
     assert duration.expected(PRESETS["ulx3s-85f"], find("ulx3s-85f")).seconds == pytest.approx(3 * before)
     # A note that is damaged is none.
     damaged = {"seconds.json": b'{"stages": 3}'}

@@ -79,6 +79,29 @@ def test_check_refuses_a_clock_that_synth_cannot_make(here, capsys, key, value, 
     assert error["what"].startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("idcode", "0x41113043", "device.idcode is 0x41113043, an LFE5U-25F answers 0x41111043"),
+        ("ebr", "208", "resources.ebr is 208, an LFE5U-25F has 56"),
+        ("pll", "3", "resources.pll is 3, an LFE5U-25F has 2"),
+    ],
+)
+def test_check_refuses_what_the_device_is_not(here, capsys, key, value, says):
+    assert main(["boards", "new", "mine"]) == 0
+    path = here / "mine.toml"
+    text = path.read_text(encoding="utf-8")
+    for _, old, new in ANSWERS:
+        text = text.replace(old, new)
+    text, count = re.subn(rf"^{key} = \w+", f"{key} = {value}", text, flags=re.M)
+    assert count == 1
+    path.write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["check", MODEL, "--board", "./mine.toml", "--json"]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["code"], error["where"], error["what"]) == ("E2371", "board mine", says)
+
+
 def test_every_key_there_is_stands_in_a_new_file(here):
     assert main(["boards", "new", "mine"]) == 0
     text = (here / "mine.toml").read_text(encoding="utf-8")
@@ -114,7 +137,7 @@ def test_what_is_known_of_devices_is_what_the_board_files_say():
     [
         (["mine"], "E2903"), (["My board"], "E2303"), (["new", "--device", "LFE5U-99F"], "E2371"), ([], "E2901"),
         (["new", "--package", "CABGA256"], "E2371"), (["new", "--speed", "5"], "E2371"),
-        (["new", "--device", "GW2A-18C"], "E2371"),
+        (["new", "--device", "GW2A-18C", "--speed", "6"], "E2371"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_written_is_refused(here, capsys, words, code):
@@ -126,11 +149,12 @@ def test_what_cannot_be_written_is_refused(here, capsys, words, code):
 
 
 def test_a_file_of_the_other_family_is_written(here):
-    part = ["--device", "GW2A-18C", "--package", "PG256", "--speed", "C8/I7"]
-    assert main(["boards", "new", "mine", *part]) == 0
+    assert main(["boards", "new", "mine", "--device", "GW2A-18C"]) == 0
     text = (here / "mine.toml").read_text(encoding="utf-8")
     assert 'family = "gowin"\n' in text
     assert "\ncore_hz = 27_000_000" in text
+    assert '\npackage = "PG256"' in text
+    assert '\nspeed = "C8/I7"' in text
 
 
 def test_a_model_may_still_follow(capsys):

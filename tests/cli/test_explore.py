@@ -1,6 +1,8 @@
 """``onnxhw explore``: a front, files that other commands take as presets, a study that goes on, errors."""
 
 import json
+import os
+import shutil
 
 import numpy as np
 import onnx
@@ -59,6 +61,29 @@ def test_it_goes_on_and_says_the_same(folder, digits, capsys):
     assert (folder / "study.jsonl").read_text() == lines
 
 
+def test_presets_of_an_earlier_front_go(folder, digits, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for name in ("front-99.json", "failed-1.json", "front-mine.json", "front-1.json.old"):
+        (out / name).write_text("earlier")
+    shutil.copy(folder / "study.jsonl", out)
+    words = ["explore", str(digits), "--board", "ulx3s-25f", "--points", "5", "--workers", "0", "-o", str(out), "-q"]
+    assert main(words) == 0
+    rows = json.loads((out / "front.json").read_text())["front"]
+    left = {"front-mine.json", "front-1.json.old", *(f"front-{number}.json" for number in range(1, len(rows) + 1))}
+    assert {path.name for path in out.glob("f*-*")} == left
+
+
+def test_an_objective_counts_once_and_nothing_is_said_of_tools_that_do_not_run(folder, digits, tmp_path, capsys):
+    words = ["--objective", "cycles", "--objective", "cycles", "--workers", "0", "--points", "5"]
+    study = ["--study", str(folder / "study.jsonl"), "-o", str(tmp_path / "out")]
+    assert main(["explore", str(digits), "--board", "ulx3s-25f", *words, *study, "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["objectives"] == ["cycles"]
+    assert "3 of 3 presets of the board scheduled" in said.err
+    assert "routed" not in said.err
+
+
 def _matrix(path, size):
     """A matrix of size x size int8 weights, as a model in QDQ form."""
     rng = np.random.default_rng(1)
@@ -109,7 +134,10 @@ def test_a_search_without_any_solution_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(("words", "status", "code"), [
     (["absent.onnx"], 3, "E3"), (["MODEL", "MODEL"], 2, "E2805"), (["MODEL", "--objective", "moved"], 2, "E2806"),
     (["MODEL", "--sdram", "--objective", "traffic"], 2, "E2806"), (["MODEL", "--board", "none"], 2, "E2"),
-    (["MODEL", "--study", "STUDY"], 2, "E2802"), (["MODEL", "--scheduler", "nonsense://"], 7, "E7110"),
+    (["MODEL", "--study", "STUDY"], 2, "E2802"), (["MODEL", "--seed", "-1"], 2, "--seed"),
+    (["MODEL", "-o", "out", "--study", "out/front.json"], 2, "E2561"), (["MODEL", "--dashboard"], 2, "E2193"),
+    (["MODEL", "-o", ".", "--study", "front-12.json"], 2, "E2561"), (["MODEL", "--study", os.devnull], 2, "E2803"),
+    (["MODEL", "--scheduler", "nonsense://"], 7, "E7110"),
 ])  # fmt: skip
 def test_errors(words, status, code, digits, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

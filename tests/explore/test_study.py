@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from onnxhw.presets import PRESETS
 
 VALUES = {name: values[0] for name, values in PARAMETERS.items()}
 POINT = DesignPoint(PRESETS["mini"], (123,), (456,), 1, 2, 3, 4, 100.0)
-HEADER = {"board": "ulx3s-25f"}
+HEADER = {"board": "ulx3s-25f", "models": ["net"]}
 
 
 @pytest.fixture
@@ -63,8 +64,8 @@ def test_an_unfinished_line_is_dropped(path, cut):
 
 @pytest.mark.parametrize(("data", "says"), [
     (b"not json\n", "it is no study"), (b'{"board": "other", "format": 2}\n', "other board"),
-    (b'{"board": "ulx3s-25f", "format": 2}\n{}\n', "line 2"),
-    (b'{"board": "ulx3s-25f", "format": 2}\n{"values": {"word": 3}}\n', "line 2"),
+    (b'{"board": "ulx3s-25f", "format": 2, "models": ["net"]}\n{}\n', "line 2"),
+    (b'{"board": "ulx3s-25f", "format": 2, "models": ["net"]}\n{"values": {"word": 3}}\n', "line 2"),
 ])  # fmt: skip
 def test_another_file_is_refused_and_left_alone(path, data, says):
     path.parent.mkdir()
@@ -73,6 +74,31 @@ def test_another_file_is_refused_and_left_alone(path, data, says):
         StudyFile(path, HEADER)
     assert caught.value.code == "E2802"
     assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("mhz", 0), ("mhz", "x"), ("lut", "x"), ("ebr", 1.5), ("dsp", True), ("cycles", [-5]), ("cycles", [0]),
+    ("cycles", 5), ("cycles", [5, 6]), ("traffic", [1, 2]), ("moved", None), ("excess", None), ("excess", -1),
+    ("refused", None), ("forecast", 1), ("config", {}),
+])  # fmt: skip
+def test_a_damaged_point_is_refused(field, value, path):
+    header, line = written(path, (VALUES, POINT)).splitlines()
+    record = json.loads(line)
+    record["point"][field] = value
+    path.write_bytes(header + b"\n" + json.dumps(record).encode() + b"\n")
+    with pytest.raises(UsageError, match=r"E2802 .*line 2 is not a point"):
+        StudyFile(path, HEADER)
+
+
+def test_what_is_no_regular_file_or_too_large_is_not_read(path, monkeypatch):
+    with pytest.raises(UsageError, match=r"E2803 .*regular file"):
+        StudyFile(Path(os.devnull), HEADER)
+    written(path, (VALUES, POINT))
+    monkeypatch.setattr("onnxhw.explore.study.LARGEST", path.stat().st_size - 1)
+    with pytest.raises(UsageError, match=r"E2802 .* are no study"):
+        StudyFile(path, HEADER)
+    monkeypatch.setattr("onnxhw.explore.study.LARGEST", path.stat().st_size)
+    StudyFile(path, HEADER).close()
 
 
 def test_a_full_disk_leaves_the_file_as_it_was(path):

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 )
 @click.argument("name")
 @click.option("--device", default="LFE5U-25F", show_default=True, metavar="NAME", help="The device.")
-@click.option(
-    "--package", default="BG381", show_default=True, metavar="NAME", help="Its package, by the maker's short name."
-)
-@click.option("--speed", default="6", show_default=True, metavar="GRADE", help="Its speed grade.")
+@click.option("--package", metavar="NAME", help="Its package, by the maker's short name; default: BG381 of an ECP5.")
+@click.option("--speed", metavar="GRADE", help="Its speed grade; default: 6 of an ECP5.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: NAME.toml.")
 @common
 @pass_output
-def new(output: Output, name: str, device: str, package: str, speed: str, out: Path | None) -> None:
+def new(
+    output: Output, name: str, device: str, package: str | None, speed: str | None, out: Path | None
+) -> None:  # fmt: skip
     from ..errors import UsageError
     from .common.board_file import new_board
     from .common.outdir import write_atomically

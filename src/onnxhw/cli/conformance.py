@@ -31,6 +31,7 @@ def command(output: Output, pattern: str | None, processes: int, scheduler: str,
     from .. import conformance
     from ..cluster import pool
     from ..errors import UsageError
+    from .common.workers import tell_workers
 
     logger = logging.getLogger("onnxhw")
     level = logger.level
@@ -41,6 +42,7 @@ def command(output: Output, pattern: str | None, processes: int, scheduler: str,
         with output.stage(f"{len(chosen)} cases"):
             if scheduler:
                 with pool(scheduler=scheduler) as workplace:
+                    tell_workers(output, workplace)
                     verdicts = list(conformance.run_on(workplace, chosen))
             else:
                 verdicts = list(conformance.run_all(chosen, processes))

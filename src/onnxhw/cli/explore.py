@@ -18,6 +18,8 @@ from .common.output import Output, pass_output
 if TYPE_CHECKING:
     from .common.read_options import ReadOptions
 
+MAX_SEED = (1 << 32) - 1
+"""Of numpy's generators."""
 OBJECTIVES = ("latency", "cycles", "lut", "ebr", "dsp", "clock", "traffic", "moved")
 
 
@@ -41,7 +43,8 @@ OBJECTIVES = ("latency", "cycles", "lut", "ebr", "dsp", "clock", "traffic", "mov
               help="Points with exact cycles.")  # fmt: skip
 @click.option("--objective", "objectives", type=click.Choice(OBJECTIVES), multiple=True,
               help="What shall be small (of the clock: large); repeat it. Default: latency, lut, ebr.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the search.")
+@click.option("--seed", type=click.IntRange(0, MAX_SEED), default=0, show_default=True, metavar="N",
+              help="Of the search.")  # fmt: skip
 @click.option("--synth", "synthesize", type=click.IntRange(min=0), default=0, metavar="N",
               help="Synthesize N points of the front.")  # fmt: skip
 @click.option("--routes", type=click.IntRange(min=0), default=0, metavar="N",
@@ -73,6 +76,7 @@ def command(
         design,
         needs_external,
         print_front,
+        refuse_results,
         require_front,
         require_models,
         require_objectives,
@@ -80,11 +84,13 @@ def command(
     )
     from .common.outdir import refuse_unwritable
     from .common.pipeline import target
+    from .common.workers import tell_workers
 
     require_optuna()
     chosen = target(board, None)
     folder = out or Path("build") / f"explore-{models[0].stem}-{chosen.board.name}"
     refuse_unwritable(folder)
+    refuse_results(kept := study or folder / "study.jsonl", folder)
     named = require_models(models)
     with output.stage(f"read {', '.join(named)}"):
         workload = Workload.of(
@@ -94,11 +100,12 @@ def command(
     external = chosen.board.external_memory() if sdram or needs_external(output, workload, chosen.board) else None
     require_objectives(objectives, external is not None)
     task = Task(workload, SearchSpace(chosen.board, external), Judge(chosen.board))
-    campaign = Campaign(task, objectives or DEFAULT_OBJECTIVES, seed)
+    campaign = Campaign(task, tuple(dict.fromkeys(objectives)) or DEFAULT_OBJECTIVES, seed)
     with pool(workers, scheduler, dashboard=dashboard) as workplace, ExploreProgress(output, workplace) as progress:
-        known = reference(workplace, task)
+        tell_workers(output, workplace)
+        known = reference(workplace, task, progress)
         stages = BuildPlan(design, synthesize, routes, seeds)
-        found = campaign.run(workplace, study or folder / "study.jsonl", points, known.choices, stages, progress)
+        found = campaign.run(workplace, kept, points, known.choices, stages, progress)
     record = write_results(folder, campaign, found, known)
     output.data(record)
     print_front(output, record)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..board import Board, Resources
 from ..config import HwConfig
-from ..errors import DoesNotFitError
+from ..errors import DoesNotFitError, UsageError
 from .report import WORDS, RouteReport
 
 if TYPE_CHECKING:
@@ -40,7 +40,20 @@ class DevicePart:
     resources: Resources
     idcode: int
     core_hz: int
-    """A clock that the presets for it reach, for new board files."""
+    """A clock that the presets for it reach, for new board files; so are a package and a speed grade of it."""
+    package: str
+    speed: str
+
+
+def check_described(board: Board, part: DevicePart) -> None:
+    """`UsageError` E2371 if a board's file says what its device is not: another IDCODE, or more resources."""
+    if board.idcode != part.idcode:
+        what = f"device.idcode is 0x{board.idcode:08x}, an {board.device} answers 0x{part.idcode:08x}"
+        raise UsageError("E2371", what, where=f"board {board.name}", hint="correct the board file")
+    for name, have in vars(part.resources).items():
+        if (said := getattr(board.resources, name)) > have:
+            what = f"resources.{name} is {said:,}, an {board.device} has {have:,}"
+            raise UsageError("E2371", what, where=f"board {board.name}", hint="correct the board file")
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,9 @@ class BuildPlan:
 class Progress:
     """Is told how far a campaign is; this one tells nobody."""
 
+    def compared(self, done: int, wanted: int) -> None:
+        """Of the board's presets, on the same models."""
+
     def searched(self, state: SearchState, seconds: float) -> None:
         """Of the search, and the processor seconds of all points."""
 
@@ -134,7 +137,7 @@ class Campaign:
             front = self.confirmed(pool, shared, study, points, progress)
             failed = {point.config.fingerprint: point for point in study.points.values() if point.failed}
             found = Found(points, front, study.seconds, list(failed.values()))
-            if stages:
+            if stages and (stages.synthesize or stages.route):
                 found.made = self.build(pool, study, found.front, stages, progress)
             return found
         finally:
@@ -213,12 +216,16 @@ class Reference:
     choices: tuple[Values, ...]
 
 
-def reference(pool: TaskPool, task: Task) -> Reference:
+def reference(pool: TaskPool, task: Task, progress: Progress | None = None) -> Reference:
     """The board's presets on the workload, as they are, with a forecast of networks in segments."""
     shared = pool.share(task)
     configs = [task.space.with_external(preset(name)) for name in task.space.board.presets]
     waiting = [(config, pool.submit(exactly, shared, config, False)) for config in configs]
-    points = {config.name: wait()[0] for config, wait in waiting}
+    points: dict[str, DesignPoint] = {}
+    for config, wait in waiting:
+        points[config.name], _ = wait()
+        if progress:
+            progress.compared(len(points), len(configs))
     choices = {config.name: choice for config in configs if (choice := task.space.values(config))}
     able = [name for name in choices if points[name].cycles and not points[name].refused]
     quickest = min(able, key=lambda name: mean(points[name].cycles), default=None)

@@ -4,7 +4,8 @@ import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import exp, log
+from itertools import chain
+from math import exp, isfinite, log
 from typing import Any
 
 from ..board import Board
@@ -48,11 +49,21 @@ class DesignPoint:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "DesignPoint":
-        """Inverse of `record`; `KeyError`, `TypeError` or `UsageError` for anything else."""
+        """Inverse of `record`; `KeyError`, `TypeError`, `ValueError` or `UsageError` for anything else."""
         plain = {each.name: record[each.name] for each in dataclasses.fields(cls)}
         config = HwConfig.from_json(json.dumps(plain.pop("config")))
-        cycles, traffic, moved = (tuple(map(int, plain.pop(name))) for name in ("cycles", "traffic", "moved"))
-        return cls(config, cycles, traffic, moved=moved, **plain)
+        lists = [tuple(plain.pop(name)) for name in ("cycles", "traffic", "moved")]
+        point = cls(config, lists[0], lists[1], moved=lists[2], **plain)
+        counts = [*chain(*lists), point.lut, point.ff, point.dsp, point.ebr]
+        if not all(type(count) is int and count >= 0 for count in counts) or 0 in point.cycles:
+            raise ValueError("cycles, bytes and resources are whole numbers")
+        if not (isinstance(point.refused, str) and isinstance(point.forecast, bool)):
+            raise TypeError("refused is text, and forecast true or false")
+        if not (isfinite(point.mhz) and isfinite(point.excess) and point.excess >= 0 and point.mhz >= bool(counts[0])):
+            raise ValueError("mhz and excess are numbers of at least 0")
+        if not all(len(each) in (0, len(point.cycles)) for each in lists):
+            raise ValueError("cycles and bytes are as many as models")
+        return point
 
     @property
     def failed(self) -> bool:

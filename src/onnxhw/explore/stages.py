@@ -104,7 +104,8 @@ class BuildState:
         """As long as results of a stage took on average, those that are missing take; a stage without results: none."""
         with self.lock:
             seconds = {stage: list(found.values()) for stage, found in self.made.items()}
-        return sum((self.wanted[stage] - len(found)) * mean(found) for stage, found in seconds.items()) / workers
+        alone = sum((self.wanted[stage] - len(found)) * mean(found) for stage, found in seconds.items())
+        return alone / max(1, workers)
 
 
 def text_of_stage(stage: str, config: HwConfig, seed: int = 0) -> str:

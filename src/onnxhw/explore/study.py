@@ -21,6 +21,10 @@ from .space import Values, restated
 
 FORMAT = 2
 """Version of the lines."""
+LARGEST = 1 << 30
+"""Bytes of a study that is read: a point has a thousand, so it is one of a million points."""
+ANOTHER = "name another file (--study), or remove this one to begin anew"
+"""What to do about a file that is no study of these models."""
 
 
 class StudyFile:
@@ -29,15 +33,18 @@ class StudyFile:
 
     `header` says what decides over a point: a file with another one is of another study.
 
-    `UsageError` E2802 for a file of another study or none of ours, E2803 for one that cannot be read or written, E2804
-    for one that another process writes.
+    `UsageError` E2802 for a file of another study or none of ours, or one of more than `LARGEST` bytes, E2803 for one
+    that cannot be read or written, E2804 for one that another process writes.
     """
 
     def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
         self.path, self.points, self.seconds = path, dict[str, DesignPoint](), 0.0
         self.notes: dict[str, dict[str, Any]] = {}
+        self.models = tuple(header["models"])
         self._lock = threading.Lock()
         first = json.dumps({"format": FORMAT, **header}, sort_keys=True)
+        if path.exists() and not path.is_file():
+            raise UsageError("E2803", "a study is kept in a regular file", where=str(path), hint="name another --study")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
@@ -45,6 +52,8 @@ class StudyFile:
             raise self._refused(error) from error
         try:
             self._own()
+            if self._file.seek(0, os.SEEK_END) > LARGEST:
+                raise UsageError("E2802", f"more than {LARGEST:,} bytes are no study", where=str(path), hint=ANOTHER)
             self._file.seek(0)
             data = self._file.read()
             whole = data[: data.rfind(b"\n") + 1]
@@ -102,6 +111,8 @@ class StudyFile:
                     self.notes[str(record["note"])] = dict(record["record"])
                     continue
                 point, values = DesignPoint.from_record(record["point"]), record["values"]
+                if len(point.cycles) not in (0, len(self.models)):
+                    raise ValueError(f"cycles of {len(point.cycles)} models, not {len(self.models)}")
                 self.points[text_of(restated(values)) if values else point.config.fingerprint] = point
                 self.seconds += float(record["seconds"])
             except (ValueError, KeyError, TypeError, AttributeError, OnnxhwError) as error:
@@ -128,8 +139,7 @@ class StudyFile:
             differs = "other " + ", ".join(name for name in ours if theirs.get(name) != ours[name])
         except (ValueError, AttributeError):
             pass
-        hint = "name another file (--study), or remove this one to begin anew"
-        return UsageError("E2802", f"not the file of this study: {differs}", where=str(self.path), hint=hint)
+        return UsageError("E2802", f"not the file of this study: {differs}", where=str(self.path), hint=ANOTHER)
 
     def _refused(self, error: OSError) -> UsageError:
         what = f"the study cannot be kept: {reason(error)}"

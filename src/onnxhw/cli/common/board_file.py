@@ -41,8 +41,8 @@ TABLES = {
 """What is said of a table before its keys."""
 
 
-def new_board(name: str, device: str, package: str, speed: str) -> str:
-    """The text of a board file for a part that a family knows.
+def new_board(name: str, device: str, package: str | None = None, speed: str | None = None) -> str:
+    """The text of a board file for a part that a family knows, in a usual package and speed grade of it unless given.
 
     `UsageError` E2303 for a name that boards cannot have, E2371 for a device that no family knows, or not in this
     package or speed grade.
@@ -51,6 +51,7 @@ def new_board(name: str, device: str, package: str, speed: str) -> str:
         what = f"name must be lower-case letters, digits, '-', '_' and '.', not {short(name)}"
         raise UsageError("E2303", what, hint="for example onnxhw boards new my-board")
     family, part = find_part(device)
+    package, speed = package or part.package, speed or part.speed
     any_board = next(iter(boards().values()))
     family.check_part(
         replace(any_board, name=name, family=family.name, device=device, package=package, speed=speed, pins=())

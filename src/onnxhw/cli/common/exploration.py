@@ -1,6 +1,7 @@
 """What ``explore`` shows and writes: progress with an estimate, the front, a file per point of it."""
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,9 +20,13 @@ from ...explore.stages import BuildState
 from ...explore.workload import Workload
 from .outdir import staged
 from .output import Output
+from .workers import workers_text
 
 PRESETS = "Presets of the board", "Presets of the board (in segments: forecasts, within some 20 %)"
 """Title of their table, without and with forecasts among them."""
+RESULTS = "front.json", "report.html"
+PRESET = re.compile(r"(front|failed)-\d+\.json")
+"""Files that a search writes."""
 BLOCK_RAM_BYTES = 18 * 1024 // 8
 """Of a block RAM of the families there are."""
 
@@ -32,6 +37,14 @@ def design(board: Board, config: HwConfig, clock_hz: int) -> Any:
     from .synthesis import top
 
     return top(board, config, clock_hz, line_rate(board, clock_hz), board.link)
+
+
+def refuse_results(study: Path, folder: Path) -> None:
+    """`UsageError` E2561 for a study file that a search's results would take the place of."""
+    name = study.name
+    if study.parent.resolve() == folder.resolve() and (name in RESULTS or PRESET.fullmatch(name)):
+        what = "the study would be overwritten by a result of the same name"
+        raise UsageError("E2561", what, where=str(study), hint="name another --study")
 
 
 def require_models(paths: Sequence[Path]) -> dict[str, Path]:
@@ -97,6 +110,10 @@ class ExploreProgress(Progress):
         if self.live:
             self.live.stop()
 
+    def compared(self, done: int, wanted: int) -> None:
+        """Presets of the board."""
+        self._tell(f"{done} of {wanted} presets of the board scheduled", done == wanted)
+
     def searched(self, state: SearchState, seconds: float) -> None:
         """Points, with an estimate of the time that is left."""
         self._tell(self.text(state, time.monotonic() - self.start), state.scheduled == state.wanted)
@@ -110,7 +127,7 @@ class ExploreProgress(Progress):
         counts = ", ".join(f"{state.done(stage)} of {wanted} {stage}" for stage, wanted in state.wanted.items())
         left = state.seconds_left(self.pool.workers)
         rest = f", about {duration_text(left)} left" if left else ""
-        self._tell(f"{counts}, {self.pool.workers} workers{rest}", True)
+        self._tell(f"{counts}, {workers_text(self.pool)}{rest}", True)
 
     def _tell(self, text: str, now: bool) -> None:
         """Show a line; where there is no terminal only if it is to be `now` or the last one is a while ago."""
@@ -128,13 +145,13 @@ class ExploreProgress(Progress):
         before = f" ({state.reused} of earlier runs)" if state.reused else ""
         return (
             f"{state.scheduled} of {state.wanted} points with cycles{before}, {state.asked} asked, "
-            f"{self.pool.workers} workers{rest}"
+            f"{workers_text(self.pool)}{rest}"
         )
 
 
 def write_results(folder: Path, campaign: Campaign, found: Found, known: Reference) -> dict[str, Any]:
     """Write front.json, report.html, a configuration per point of the front and per point that a bug of the compiler
-    took away; the record of ``--json``."""
+    took away, and remove those of an earlier front; the record of ``--json``."""
     rows = [
         _row(point, folder / f"front-{number}.json", campaign, found) for number, point in enumerate(found.front, 1)
     ]
@@ -156,6 +173,10 @@ def write_results(folder: Path, campaign: Campaign, found: Found, known: Referen
             (stage / Path(str(row["preset"])).name).write_text(json.dumps(row["config"], sort_keys=True) + "\n")
         (stage / "report.html").write_text(page(record, found.points), encoding="utf-8")
         (stage / "front.json").write_text(json.dumps(record, indent=2) + "\n")
+    written = {Path(str(row["preset"])).name for row in [*rows, *failed]}
+    for file in folder.iterdir():  # of a front that is no more
+        if PRESET.fullmatch(file.name) and file.name not in written:
+            file.unlink()
     return record
 
 
@@ -210,11 +231,13 @@ def print_front(output: Output, record: dict[str, Any]) -> None:
                 output.line(f"{each['preset']} is not {stage}: {why}")
     for each in record["failed"]:
         output.line(f"{each['preset']}: {each['why']}; this is a bug of ours: please report it with the model")
-    columns = ("preset", "LUT4", "synthesized", "routed", "FF", "routed", "MHz", "routed", "seed", "us", "seconds")
+    columns = ("preset", "LUT4", "synthesized", "routed", "FF", "synthesized", "routed", "MHz", "routed", "seed", "us",
+               "seconds")  # fmt: skip
     routes = [(row, row.get("synthesized", {}), row.get("routed", {})) for row in record["front"]]
     rows = [
-        (row["preset"], row["lut"], made.get("lut"), route.get("lut"), row["ff"], route.get("ff"), round(row["mhz"], 1),
-         route.get("mhz"), route.get("seed"), route.get("latency_us"), route.get("seconds"))
+        (row["preset"], row["lut"], made.get("lut"), route.get("lut"), row["ff"], made.get("ff"), route.get("ff"),
+         round(row["mhz"], 1), route.get("mhz"), route.get("seed"), route.get("latency_us"),
+         route.get("seconds", made.get("seconds")))
         for row, made, route in routes if made or route
     ]  # fmt: skip
     if rows:

@@ -46,13 +46,16 @@ def target(board_name: str, preset_name: str | None) -> BoardTarget:
     """The target of ``--board`` and ``--preset``; E2904 if the board does not offer the preset.
 
     Presets for simulation and configurations in files go with every board. Errors: those of `onnxhw.board.find`, E2371
-    for a part of which no bitstream can be made, E2310 for a clock that cannot be, those of `BoardTarget.at`.
+    for a part of which no bitstream can be made, or that is not as the board's file says, E2310 for a clock that
+    cannot be, those of `BoardTarget.at`.
     """
     from ...devices import family_of
+    from ...devices.family import check_described
 
     chosen = find(board_name)
     family = family_of(chosen)
     family.check_part(chosen)
+    check_described(chosen, family.parts()[chosen.device])
     family.check_clock(chosen)
     name = preset_name or chosen.preset
     config = preset(name)

@@ -40,8 +40,8 @@ def known() -> dict[str, DevicePart]:
     for family, sizes in SIZES.items():
         for size in sizes:
             lut, dsp, ebr, pll = RESOURCES[size]
-            name = f"{family}-{size}F"
-            found[name] = DevicePart(Resources(lut4=lut, ff=lut, dsp=dsp, ebr=ebr, pll=pll), IDCODES[name], 100_000_000)
+            name, resources = f"{family}-{size}F", Resources(lut4=lut, ff=lut, dsp=dsp, ebr=ebr, pll=pll)
+            found[name] = DevicePart(resources, IDCODES[name], 100_000_000, "BG381", SPEEDS[family][0])
     return found
 
 

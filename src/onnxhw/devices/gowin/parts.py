@@ -11,10 +11,12 @@ PARTS = {"GW2A-18C": "GW2A-LV18", "GW2AR-18C": "GW2AR-LV18"}
 PACKAGES = {"GW2A-18C": ("PG256", "PG256S", "QN88"), "GW2AR-18C": ("QN88", "QN88P")}
 RESOURCES = Resources(lut4=20_736, ff=15_552, dsp=48, ebr=46, pll=2)
 """What nextpnr can place of what the die has (of four PLLs two)."""
-KNOWN = {name: DevicePart(RESOURCES, 0x0000081B, 27_000_000) for name in PARTS}
-"""What a die answers over JTAG as openFPGALoader knows it; `tang-20k` is good for 30.9 MHz by `bound`."""
 SPEEDS = ("C8/I7",)
 """The grade whose delays `bound` has; slower ones would be told a clock that they may not reach."""
+KNOWN = {
+    name: DevicePart(RESOURCES, 0x0000081B, 27_000_000, PACKAGES[name][0], SPEEDS[0]) for name in PARTS
+}  # fmt: skip
+"""What a die answers over JTAG as openFPGALoader knows it; `tang-20k` is good for 30.9 MHz by `bound`."""
 FLASH_MHZ = 2.5
 """The rate at which a bitstream is read from flash memory, unless the bitstream says otherwise: the least of Gowin's
 programming guide (UG290), as remembered; no second source confirms it."""
