@@ -1,12 +1,15 @@
 """A study is the same in one process and on a cluster, and goes on after whatever ended it."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from onnxhw.cluster import SerialPool, pool
 from onnxhw.errors import UsageError
-from onnxhw.explore.campaign import Campaign, Progress, reference
+from onnxhw.explore.campaign import VARIATIONS, Campaign, Progress, reference
+from onnxhw.explore.point import Judge
+from onnxhw.explore.space import SearchSpace
 from onnxhw.explore.workload import Workload
 from onnxhw.presets import PRESETS
 
@@ -66,6 +69,20 @@ def test_a_search_begins_with_the_presets_and_the_neighbours_of_the_quickest(cam
     quickest = min(found.presets.values(), key=lambda point: point.cycles)
     presets = [space.values(PRESETS[name]) for name in found.presets]
     assert list(found.choices) == presets + space.neighbours(space.values(PRESETS[quickest.config.name]))
+
+
+def test_a_search_begins_with_variations_of_the_presets_that_do_not_fit(task):
+    """Of 45 block RAMs: `ulx3s-25f` and `ulx3s-25f-dense` take more."""
+    board = task.space.board
+    small = replace(board, resources=replace(board.resources, ebr=45))
+    space = SearchSpace(small)
+    found = reference(SerialPool(), type(task)(task.workload, space, Judge(small)))
+    over = [name for name, point in found.presets.items() if point.refused]
+    assert over == ["ulx3s-25f", "ulx3s-25f-dense"]
+    varied = [each for name in over for each in space.variations(space.values(PRESETS[name]), VARIATIONS)]
+    near = space.neighbours(space.values(PRESETS["mini"]))
+    assert list(found.choices) == [space.values(PRESETS[name]) for name in found.presets] + near + varied
+    assert len(varied) > 200
 
 
 def test_one_worker_and_two_find_the_same(alone, campaign, first, tmp_path):

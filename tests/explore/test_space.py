@@ -98,6 +98,19 @@ def test_activation_memory_has_room_for_the_largest_tensor_if_a_choice_has(value
         assert made.act_bytes >= least or deepest.act_bytes < least
 
 
+def test_variations_keep_the_array_and_are_other_configurations():
+    space = SearchSpace(find("ulx3s-25f"))
+    values = space.values(PRESETS["ulx3s-25f"])
+    found = space.variations(values, 40)
+    assert found == space.variations(values, 40)
+    assert 30 < len(found) <= 40
+    assert len({space.config(each) for each in found} | {space.config(values)}) == len(found) + 1
+    for each in found:
+        assert all(each[name] == values[name] for name in ("word", "halved_rows", "cols", "inner_product"))
+        assert 1 <= sum(each[name] != values[name] for name in each) <= 4, "a value may be drawn again"
+    assert any(sum(each[name] != values[name] for name in each) == 4 for each in found)
+
+
 def test_neighbours_differ_in_one_parameter_and_are_other_configurations():
     space = SearchSpace(find("ulx3s-25f"))
     values = space.values(PRESETS["ulx3s-25f"])

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 from ..board import Board
@@ -44,6 +45,8 @@ EXTERNAL: dict[str, tuple[int | str, ...]] = {
 """What is chosen besides where there is external memory: how a network is cut into segments depends on these memories,
 so they bound its cycles. Weights in KiB, for their words are of many sizes; the depths are those of the presets and
 powers of two around them."""
+ARRAY = ("word", "halved_rows", "cols", "inner_product")
+"""The parameters of the array."""
 UNUSED = 512
 """Rows of the depthwise unit's sums where there is no such unit, `HwConfig`'s default: one configuration, not three."""
 ROOM = 8192
@@ -120,6 +123,17 @@ class SearchSpace:
             for choice in choices:
                 changed = {**values, name: choice}
                 found.setdefault(self.config(changed), changed)
+        return list(found.values())[1:]
+
+    def variations(self, values: Values, count: int) -> list[Values]:
+        """Other choices with the same array, of two to four changes each, that are other configurations; always the
+        same ones."""
+        random, others = Random(0), [name for name in self.parameters if name not in ARRAY]
+        found = {self.config(values): values}
+        for _ in range(count):
+            names = random.sample(others, random.randint(2, 4))
+            varied = {**values, **{name: random.choice(self.parameters[name]) for name in names}}
+            found.setdefault(self.config(varied), varied)
         return list(found.values())[1:]
 
     def with_external(self, config: HwConfig) -> HwConfig:
