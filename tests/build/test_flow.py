@@ -193,6 +193,37 @@ def test_a_design_that_is_too_large_once_packed_is_refused_at_once(monkeypatch, 
     assert caught.value.what == "takes 24,767 LUT4 of 24,288, when packed for place and route"
 
 
+NOT_CONVERGING = """
+import subprocess, sys, time
+words = sys.argv[1:]
+if "static" in words:
+    with open(words[words.index("--log") + 1], "w") as log:
+        log.write("Info: iter=5001 steplen=1.9 a=7029.9 penalty=[1.0, 1.0, 1.0, 1.0]\\n")
+    time.sleep(SECONDS)
+else:
+    sys.exit(subprocess.run([*REAL, *words]).returncode)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_a_placer_that_does_not_converge_makes_room_for_the_other(monkeypatch, store, tmp_path, seconds):
+    from onnxhw.build import tools
+    from onnxhw.devices.ecp5 import parts
+
+    script = tmp_path / "placers.py"
+    real = repr(tools.command("nextpnr-ecp5"))
+    script.write_text(NOT_CONVERGING.replace("REAL", real).replace("SECONDS", str(seconds)))
+    plain = build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)
+    tools.version.cache_clear()
+    monkeypatch.setenv("NEXTPNR_ECP5", f"{sys.executable} {script}")
+    monkeypatch.setattr(parts, "PLACERS", {})
+    found = build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, use_cache=False, logs=tmp_path / "logs")
+    tools.version.cache_clear()
+    assert found.config == plain.config, "as with the other placer from the begin"
+    assert found.key != plain.key
+    assert {path.name for path in (tmp_path / "logs").glob("nextpnr*")} == {"nextpnr-1.log", "nextpnr-1.heap.log"}
+
+
 @pytest.mark.parametrize(
     ("board", "too_many", "what"),
     [

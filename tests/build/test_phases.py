@@ -56,6 +56,16 @@ def test_cells_of_which_there_are_too_few_are_told(tmp_path):
     assert log.too_many == {"TRELLIS_COMB": (24767, 24288)}
 
 
+def test_steps_of_the_placer_are_told(tmp_path):
+    log = RouteLog(tmp_path / "log")
+    (tmp_path / "log").write_text(
+        "Info: iter=598 steplen=1.9 a=7.0 penalty=[1.0]\nInfo: iter=599 steplen=1.9 a=7.0 penalty=[1.0]\n"
+        "Info:     iter=3 wires=100 overused=7 overuse=9\n"
+    )
+    log.look()
+    assert log.steps == 599
+
+
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_a_log_that_is_written_in_pieces_is_read_the_same(tmp_path, size):
     lines = "".join(f"{line}\n" for line in LOG.splitlines() if not line.startswith("> ")).encode()

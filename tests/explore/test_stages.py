@@ -91,7 +91,7 @@ def test_what_is_built_is_kept(task, tmp_path, monkeypatch):
     points = [DesignPoint(PRESETS[name], (1,)) for name in ("mini", "ulx3s-25f", "ulx3s-85f")]
     campaign, stages = Campaign(task, ("lut",)), BuildPlan(design, synthesize=3, route=2, seeds=2)
     for _ in range(2):
-        study = StudyFile(tmp_path / "study.jsonl", {})
+        study = StudyFile(tmp_path / "study.jsonl", {"models": ["net"]})
         made = campaign.build(SerialPool(), study, points, stages, Progress())
         study.close()
         assert made[PRESETS["mini"].fingerprint]["routed"]["mhz"] == 102.0
@@ -118,7 +118,7 @@ def test_what_failed_is_tried_again_and_progress_is_told(task, tmp_path, monkeyp
     monkeypatch.setattr(module, "synthesized", run)
     points = [DesignPoint(PRESETS[name], (1,)) for name in ("mini", "ulx3s-25f")]
     for wanted in ("E7102 no place", None):
-        study = StudyFile(tmp_path / "study.jsonl", {})
+        study = StudyFile(tmp_path / "study.jsonl", {"models": ["net"]})
         made = Campaign(task, ("lut",)).build(SerialPool(), study, points, BuildPlan(design, route=2), Told())
         study.close()
         assert made[PRESETS["mini"].fingerprint]["routed"].get("failed") == wanted
