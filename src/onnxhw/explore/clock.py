@@ -2,9 +2,9 @@
 
 from ..board import Board
 
-CLOCK = {"ecp5": (122.2, -11.9)}
-"""By family, MHz of an empty device and what of it a full one loses, as `bench/cost_model.py` fits them to the presets
-in bench/routed and to points of fronts (the error of each by a fit to the others: docs/explore.md)."""
+CLOCK = {"ecp5": (114.8, -1.9)}
+"""By family, MHz of an empty device of grade -6 and what of it a full one loses, as `bench/cost_model.py` fits them to
+the presets in bench/routed and to points of fronts (the error of each by a fit to the others: docs/explore.md)."""
 
 
 def predicted_mhz(board: Board, lut: int) -> float:
