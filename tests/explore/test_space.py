@@ -107,8 +107,9 @@ def test_variations_keep_the_array_and_are_other_configurations():
     assert len({space.config(each) for each in found} | {space.config(values)}) == len(found) + 1
     for each in found:
         assert all(each[name] == values[name] for name in ("word", "halved_rows", "cols", "inner_product"))
-        assert 1 <= sum(each[name] != values[name] for name in each) <= 4, "a value may be drawn again"
-    assert any(sum(each[name] != values[name] for name in each) == 4 for each in found)
+    changes = [sum(each[name] != values[name] for name in each) for each in found]
+    assert min(changes) >= 1, "a value may be drawn again"
+    assert max(changes) > 6
 
 
 def test_neighbours_differ_in_one_parameter_and_are_other_configurations():

@@ -126,12 +126,12 @@ class SearchSpace:
         return list(found.values())[1:]
 
     def variations(self, values: Values, count: int) -> list[Values]:
-        """Other choices with the same array, of two to four changes each, that are other configurations; always the
+        """Other choices with the same array, of four or more changes each, that are other configurations; always the
         same ones."""
         random, others = Random(0), [name for name in self.parameters if name not in ARRAY]
         found = {self.config(values): values}
         for _ in range(count):
-            names = random.sample(others, random.randint(2, 4))
+            names = random.sample(others, random.randint(4, len(others)))
             varied = {**values, **{name: random.choice(self.parameters[name]) for name in names}}
             found.setdefault(self.config(varied), varied)
         return list(found.values())[1:]
