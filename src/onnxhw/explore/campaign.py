@@ -209,7 +209,7 @@ class Campaign:
 
 VARIATIONS = 1500
 """Of each preset that does not fit: a large array, whose memories are not those that the models need. Of the four
-MLPerf Tiny networks on `ulx3s-85f` six of 1,481 of `ulx3s-85f-dense` fit, three times as quick as any that a search of
+MLPerf Tiny networks on `ulx3s-85f` six of 1,480 of `ulx3s-85f-dense` fit, three times as quick as any that a search of
 1,145 choices had found without; of those with two to four changes none. A refused one takes a tenth of a second."""
 
 
