@@ -79,10 +79,11 @@ def test_a_search_begins_with_variations_of_the_presets_that_do_not_fit(task):
     found = reference(SerialPool(), type(task)(task.workload, space, Judge(small)))
     over = [name for name, point in found.presets.items() if point.refused]
     assert over == ["ulx3s-25f", "ulx3s-25f-dense"]
-    varied = [each for name in over for each in space.variations(space.values(PRESETS[name]), VARIATIONS)]
+    one, other = (space.variations(space.values(PRESETS[name]), VARIATIONS) for name in over)
     near = space.neighbours(space.values(PRESETS["mini"]))
-    assert list(found.choices) == [space.values(PRESETS[name]) for name in found.presets] + near + varied
-    assert len(varied) > 200
+    assert list(found.choices) == [space.values(PRESETS[name]) for name in found.presets] + near
+    assert found.variations[:4] == (one[0], other[0], one[1], other[1]), "by turns"
+    assert len(found.variations) == len(one) + len(other) > 200
 
 
 def test_one_worker_and_two_find_the_same(alone, campaign, first, tmp_path):

@@ -105,7 +105,7 @@ def command(
         tell_workers(output, workplace)
         known = reference(workplace, task, progress)
         stages = BuildPlan(design, synthesize, routes, seeds)
-        found = campaign.run(workplace, kept, points, known.choices, stages, progress)
+        found = campaign.run(workplace, kept, points, known.choices, stages, progress, known.variations)
     record = write_results(folder, campaign, found, known)
     output.data(record)
     print_front(output, record)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ class Campaign:
 
     def run(
         self, pool: TaskPool, path: Path, wanted: int, first: Sequence[Values] = (), stages: BuildPlan | None = None,
-        progress: Progress | None = None,
+        progress: Progress | None = None, variations: Sequence[Values] = (),
     ) -> Found:  # fmt: skip
         """Search until `wanted` points have cycles; goes on where the study file at `path` stands. Errors: those of
         `Search.run`, `StudyFile` and of the pool; every point that was there before one is kept."""
@@ -133,7 +134,7 @@ class Campaign:
             parameters = self.task.space.parameters
             search = Search(submit, self.objectives, self.seed, dict(study.points), parameters=parameters)
             search.progress = lambda state: progress.searched(state, study.seconds)
-            points = search.run(wanted, first)
+            points = search.run(wanted, first, variations)
             front = self.confirmed(pool, shared, study, points, progress)
             failed = {point.config.fingerprint: point for point in study.points.values() if point.failed}
             found = Found(points, front, study.seconds, list(failed.values()))
@@ -216,11 +217,12 @@ MLPerf Tiny networks on `ulx3s-85f` six of 1,480 of `ulx3s-85f-dense` fit, three
 @dataclass(frozen=True)
 class Reference:
     """What a board offers already: its presets as points by name, and the choices to begin a search with: the presets
-    that are choices of the space, the neighbours of the quickest of these that fits, and variations of those that do
-    not."""
+    that are choices of the space, and the neighbours of the quickest of these that fits; and `variations` of those that
+    do not, by turns. None with external memory, where what does not fit is cut into segments."""
 
     presets: Mapping[str, DesignPoint]
     choices: tuple[Values, ...]
+    variations: tuple[Values, ...] = ()
 
 
 def reference(pool: TaskPool, task: Task, progress: Progress | None = None) -> Reference:
@@ -237,6 +239,6 @@ def reference(pool: TaskPool, task: Task, progress: Progress | None = None) -> R
     able = [name for name in choices if points[name].cycles and not points[name].refused]
     quickest = min(able, key=lambda name: mean(points[name].cycles), default=None)
     near = task.space.neighbours(choices[quickest]) if quickest else []
-    for name in choices:
-        near += [] if name in able else task.space.variations(choices[name], VARIATIONS)
-    return Reference(points, (*choices.values(), *near))
+    over = [name for name in choices if name not in able and task.space.external is None]
+    turns = zip_longest(*(task.space.variations(choices[name], VARIATIONS) for name in over))
+    return Reference(points, (*choices.values(), *near), tuple(each for turn in turns for each in turn if each))

@@ -28,6 +28,8 @@ POPULATION = 64
 ASKED = 40
 """Times as many points may be asked as are wanted with cycles: of the choices for a small board most are too large for
 it, which is known without scheduling them."""
+ENOUGH = 8
+"""Variations of presets that fit, after which no more are asked: a few to breed from, not a search of their own."""
 WORST = 1e30
 """Objectives of a point without cycles."""
 EXCESS = "excess"
@@ -71,16 +73,20 @@ class Search:
     progress: Callable[[SearchState], None] = lambda state: None
     parameters: Mapping[str, tuple[int | str, ...]] = field(default_factory=lambda: PARAMETERS)
 
-    def run(self, wanted: int, first: Sequence[Values] = ()) -> list[DesignPoint]:
-        """Points in the order of asking, each once, until `wanted` of them have cycles; `first` are asked first.
+    def run(
+        self, wanted: int, first: Sequence[Values] = (), variations: Sequence[Values] = ()
+    ) -> list[DesignPoint]:
+        """Points in the order of asking, each once, until `wanted` of them have cycles; `first` are asked first, then
+        `variations` until `ENOUGH` of these fit.
 
         `UsageError` E2801 without Optuna.
         """
-        study, told, state = self._study(first), dict[str, DesignPoint](), SearchState(wanted)
+        study, told, state = self._study(), dict[str, DesignPoint](), SearchState(wanted)
+        queue, varied, fit = deque([*first, *variations]), set(map(text_of, variations)), 0
         batches, under_way, before = deque[list[_Trial]](), dict[str, Waiting[DesignPoint]](), set(self.known)
         while state.scheduled < wanted and (batches or state.asked < ASKED * wanted):
             while len(batches) < AHEAD and state.asked < ASKED * wanted:
-                batches.append([self._ask(study, under_way) for _ in range(BATCH)])
+                batches.append([self._ask(study, under_way, queue) for _ in range(BATCH)])
             for each in batches.popleft():
                 if state.scheduled == wanted:
                     break
@@ -88,6 +94,9 @@ class Search:
                 each.trial.set_constraint(EXCESS, point.excess)
                 study.tell(each.trial, values_of(point, self.objectives))
                 state.asked += 1
+                fit += each.key in varied and bool(point.cycles) and not point.refused
+                if fit == ENOUGH:
+                    queue.clear()
                 if each.key not in told:
                     told[each.key] = point
                     state.scheduled += bool(point.cycles)
@@ -95,7 +104,11 @@ class Search:
                 self.progress(state)
         return list(told.values())
 
-    def _ask(self, study: "optuna.Study", under_way: dict[str, Waiting[DesignPoint]]) -> _Trial:
+    def _ask(
+        self, study: "optuna.Study", under_way: dict[str, Waiting[DesignPoint]], queue: deque[Values]
+    ) -> _Trial:
+        if queue:
+            study.enqueue_trial(dict(queue.popleft()))
         trial = study.ask(_distributions(self.parameters))
         key = text_of(trial.params)
         if key not in self.known and key not in under_way:
@@ -109,13 +122,11 @@ class Search:
         self.known[key] = found
         return found
 
-    def _study(self, first: Sequence[Values]) -> "optuna.Study":
+    def _study(self) -> "optuna.Study":
         module = require_optuna()
         module.logging.set_verbosity(module.logging.ERROR)
         sampler = module.samplers.NSGAIISampler(population_size=POPULATION, seed=self.seed)
         study: optuna.Study = module.create_study(directions=["minimize"] * len(self.objectives), sampler=sampler)
-        for values in first:
-            study.enqueue_trial(dict(values))
         return study
 
 
