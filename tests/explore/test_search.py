@@ -9,6 +9,7 @@ from onnxhw.errors import UsageError
 from onnxhw.explore import search as module
 from onnxhw.explore.point import DesignPoint
 from onnxhw.explore.search import Search, best, text_of
+from onnxhw.explore.space import PARAMETERS
 from onnxhw.presets import PRESETS
 
 pytest.importorskip("optuna")
@@ -46,6 +47,25 @@ def test_a_search_is_the_same_with_half_of_it_known():
     assert not set(second.texts) & set(half)
     assert sum(bool(point.cycles) for point in points) == 200
     assert len(first.texts) == len(set(first.texts))
+
+
+@pytest.mark.parametrize("fitting", [True, False])
+def test_variations_are_asked_until_enough_of_them_fit(fitting):
+    """Batches that are under way are asked nevertheless; those that do not fit are asked all."""
+    search = Search(Asked().submit, OBJECTIVES, seed=1)
+    wide = [each for each in PARAMETERS["cols"] if (each * 32 >= 200) != fitting]
+    others = {name: choices[0] for name, choices in PARAMETERS.items()}
+    first = [{**others, "word": 4, "cols": 2}]
+    variations = [{**others, "word": 32, "cols": cols, "act_depth": depth, "acc_depth": acc, "load_rows": rows}
+                  for cols in wide for depth in PARAMETERS["act_depth"] for acc in PARAMETERS["acc_depth"]
+                  for rows in PARAMETERS["load_rows"]]  # fmt: skip
+    assert len(variations) > 400
+    points = search.run(300, first, variations)
+    assert points[0] == made(first[0])
+    asked = sum(text_of(each) in search.known for each in variations)
+    assert (module.ENOUGH <= asked < 3 * module.BATCH + module.AHEAD * module.BATCH) if fitting else (
+        asked == len(variations)
+    )
 
 
 def test_another_seed_is_another_search():

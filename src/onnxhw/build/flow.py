@@ -36,6 +36,11 @@ PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 ELABORATE = "elaborate"
 """The first stage of every family; the others are `Family.stages`."""
+STATIC, HEAP = "static", "heap"
+"""Two placers of nextpnr."""
+STEPS = 5000
+"""Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
+of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
 OF_ONE_DESIGN = {"E5201", "E7102"}
 """Errors of `build` that say nothing of other designs: one has no room, or a tool ends with an error."""
 
@@ -113,13 +118,6 @@ def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]
     return family.counts(json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"])
 
 
-STATIC, HEAP = "static", "heap"
-"""Two placers of nextpnr."""
-STEPS = 5000
-"""Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
-of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
-
-
 def log_of(family: Family, seed: int) -> str:
     """The name of the log of place and route."""
     return f"{family.stages[1]}-{seed}.log"
@@ -127,6 +125,10 @@ def log_of(family: Family, seed: int) -> str:
 
 def _execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> None:
     tools.run(command.tool, command.arguments, directory, tick=tick)
+
+
+class _NotConvergedError(Exception):
+    """The placer "static" has taken too many steps."""
 
 
 def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptions, stage: _Stage) -> RouteReport:
@@ -159,10 +161,6 @@ def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptio
         again = tuple(names.get(word, word) for word in command.arguments)
         _execute(ToolCommand(command.tool, again), directory, stage.tick)
     return family.report(json.loads((directory / "report.json").read_text()), directory)
-
-
-class _NotConvergedError(Exception):
-    """The placer "static" has taken too many steps."""
 
 
 def require_cells(too_many: Mapping[str, tuple[int, int]], board: Board) -> None:

@@ -43,9 +43,10 @@ class StudyFile:
         self.models = tuple(header["models"])
         self._lock = threading.Lock()
         first = json.dumps({"format": FORMAT, **header}, sort_keys=True)
-        if path.exists() and not path.is_file():
-            raise UsageError("E2803", "a study is kept in a regular file", where=str(path), hint="name another --study")
         try:
+            if path.exists() and not path.is_file():
+                what = "a study is kept in a regular file"
+                raise UsageError("E2803", what, where=str(path), hint="name another --study")
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "a+b", buffering=0)  # noqa: SIM115  (it stays open)
         except OSError as error:

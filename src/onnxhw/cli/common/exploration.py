@@ -1,6 +1,7 @@
 """What ``explore`` shows and writes: progress with an estimate, the front, a file per point of it."""
 
 import json
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -41,8 +42,8 @@ def design(board: Board, config: HwConfig, clock_hz: int) -> Any:
 
 def refuse_results(study: Path, folder: Path) -> None:
     """`UsageError` E2561 for a study file that a search's results would take the place of."""
-    name = study.name
-    if study.parent.resolve() == folder.resolve() and (name in RESULTS or PRESET.fullmatch(name)):
+    place, name = os.path.split(os.path.realpath(study))
+    if place == os.path.realpath(folder) and (name in RESULTS or PRESET.fullmatch(name)):
         what = "the study would be overwritten by a result of the same name"
         raise UsageError("E2561", what, where=str(study), hint="name another --study")
 
@@ -175,7 +176,7 @@ def write_results(folder: Path, campaign: Campaign, found: Found, known: Referen
         (stage / "front.json").write_text(json.dumps(record, indent=2) + "\n")
     written = {Path(str(row["preset"])).name for row in [*rows, *failed]}
     for file in folder.iterdir():  # of a front that is no more
-        if PRESET.fullmatch(file.name) and file.name not in written:
+        if PRESET.fullmatch(file.name) and file.is_file() and file.name not in written:
             file.unlink()
     return record
 
