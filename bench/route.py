@@ -1,6 +1,7 @@
 """Place and route presets and report what they take and how fast they are.
 
     python bench/route.py ulx3s-25f:ulx3s-25f mini:ulx3s-12f --seeds 3
+    python bench/route.py ulx3s-25f:ulx3s-25f --mhz 110 --seeds 5 --workers 2      every seed, the fastest is told
 
 Each argument is PRESET:BOARD; default is every board's own preset. A result that misses the clock is reported, not
 refused. Results come from the bitstream cache when they are there. Of a run that is stopped no process is left, and the
@@ -133,20 +134,22 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
+    parser.add_argument("--workers", type=int, metavar="N",
+                        help="every seed is routed, by so many processes; the fastest is recorded")  # fmt: skip
     parser.add_argument("--scheduler", default="", metavar="ADDRESS",
-                        help="a Dask scheduler: every seed is routed, each by one of its workers")  # fmt: skip
+                        help="the same by the workers of a Dask scheduler")  # fmt: skip
     arguments = parser.parse_args()
     if arguments.record:
         arguments.record.mkdir(parents=True, exist_ok=True)  # before hours of work, not behind them
-    rows = []
+    rows, swept = [], bool(arguments.workers is not None or arguments.scheduler)
     for job in arguments.jobs:
         name, _, board = job.partition(":")
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
             hz = round(arguments.mhz * 1e6)
             options = {"clock_hz": hz, "use_cache": not arguments.no_cache, "logs": arguments.logs}
-            if arguments.scheduler:
-                with pool(scheduler=arguments.scheduler) as workplace:
+            if swept:
+                with pool(arguments.workers, arguments.scheduler) as workplace:
                     found = sweep(name, board or name, arguments.seeds, workplace, **options)
             else:
                 found = route(name, board or name, seeds=range(1, arguments.seeds + 1), **options)
@@ -156,6 +159,7 @@ def main() -> int:
         rows.append(found["row"])
         if arguments.record:
             words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
+            words += ["--workers 1"] * swept  # how many does not change the result
             record(arguments.record, found, " ".join([*words, "--json"]))
         if not arguments.json:
             print("  ".join(f"{column}={rows[-1][column]}" for column in COLUMNS))

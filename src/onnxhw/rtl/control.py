@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -76,8 +76,10 @@ class RunControl(wiring.Component):
                 m.d.sync += number.eq(0)
         finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
         m.d.sync += [end.eq((completed[unit] == counts[unit]) & self.running) for unit, end in finished.items()]
-        over = Signal()
-        m.d.sync += over.eq((cycles + 2 >= budget) & (budget != 0) & self.running)
+        # The budget changes between runs only, so what it says is worked out before.
+        over, limited, most = Signal(), Signal(), Signal(signed(33))
+        m.d.sync += [limited.eq(budget != 0), most.eq(budget - 2)]
+        m.d.sync += over.eq((cycles >= most) & limited & self.running)
         m.d.comb += stop.eq(self.running & (Cat(finished.values()).all() | over | abort))
 
         with m.If(self.running):

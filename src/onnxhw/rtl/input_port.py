@@ -68,7 +68,7 @@ class InputPort(wiring.Component):
         at, end = _place(config, "at"), Signal(bits_for(config.word), name="end_lane", reset_less=True)
         size = Signal(position(config), reset_less=True)
         run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
-        taken, complete, going = Signal(2), Signal(), Signal()
+        taken, complete, going, turn = Signal(2), Signal(), Signal(), Signal(2, reset_less=True)
         # A step whose write finds its register taken puts it into another one: whether the memory takes a write is
         # known late in a cycle, and the next step asks only whether that other register is empty.
         write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
@@ -82,10 +82,12 @@ class InputPort(wiring.Component):
         with m.Elif(write.valid):
             m.d.sync += waiting.valid.eq(1)
 
-        # What the steps ask of long counters is told a cycle late, from registers: a gap is between any two runs, and
-        # what has 16 bytes left has 12 a step later.
+        # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
+        # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
         last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
-        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(run[4:].any())]
+        borrows, high = Signal(), run[4:]
+        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(high.any())]
+        m.d.sync += [high.eq(high - borrows), borrows.eq(0)]
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
         # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
         leads, begins_row = Signal(reset_less=True), Signal(reset_less=True)
@@ -103,7 +105,7 @@ class InputPort(wiring.Component):
             with m.State("GAP"), m.If(going):
                 lane, carry = self._further(m, at.lane, size.lane)
                 m.d.sync += [end.eq(lane), words.eq(size.word + carry), filled.eq((size.word == 0) & ~carry)]
-                m.d.sync += [run.eq(now.run), runs.eq(Mux(begins_row, now.runs, runs - 1))]
+                m.d.sync += [run.eq(now.run), borrows.eq(0), runs.eq(Mux(begins_row, now.runs, runs - 1))]
                 m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
@@ -112,7 +114,7 @@ class InputPort(wiring.Component):
                 with m.If(now.fills & ~(filled & (at.lane == end))):
                     self._write(m, write, at.word, lanes, now.fill.replicate(LANES))
                 with m.If(filled | ~now.fills):
-                    m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end)]
+                    m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end), turn.eq(end[:2] - taken)]
                     m.next = "RUN"
                     with m.If(complete):
                         m.next = "REGION"
@@ -124,12 +126,14 @@ class InputPort(wiring.Component):
                 m.d.sync += size.eq(Mux(last_run, Mux(last_row, now.tail, now.row_gap), now.gap))
                 with m.If(going & self.i.valid):
                     step = self._step(m, run, far, taken, at.lane)
-                    self._write(m, write, at.word, step.lanes, self._turned(at.lane, taken))
+                    self._write(m, write, at.word, step.lanes, self._turned(turn))
                     m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count)]
-                    m.d.sync += run.eq(run - step.count)
+                    m.d.sync += Cat(run[:4], borrows).eq(run[:4] - step.count)
                     m.d.comb += self.i.ready.eq(step.word_taken)
                     with m.If(step.word_full):
                         m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
+                        if config.word % LANES:  # else the turn is that of the whole run
+                            m.d.sync += turn.eq(-(taken + step.count)[:2])
                     with m.If(step.run_over):
                         m.next = "GAP"
         return m
@@ -143,7 +147,7 @@ class InputPort(wiring.Component):
 
     def _step(self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value) -> SimpleNamespace:
         """A step's `count` of bytes, the `lanes` that take them, and whether then the stream's word has been taken, the
-        memory's word is full and the run is over. `far`: of the run, 16 bytes or more were left a cycle ago.
+        memory's word is full and the run is over. `far`: four bytes of the run are left, and more behind them.
 
         Numbers up to four are told as four bits, "1 or more" to "4 or more": the least of several is their conjunction.
         """
@@ -166,10 +170,9 @@ class InputPort(wiring.Component):
             run_over=~far & any_of((run[:4] == k) & of_word[k - 1] & of_memory[k - 1] for k in steps),
         )
 
-    def _turned(self, lane: Value, taken: Signal) -> Value:
-        """The stream's word so that byte `taken` comes to lane `lane`, modulo four."""
-        turns = (lane[:2] - taken)[:2]
-        return Array([self.i.payload.rotate_left(8 * turn) for turn in range(LANES)])[turns]
+    def _turned(self, turn: Signal) -> Value:
+        """The stream's word so that byte b comes to lane ``b + turn``, modulo four."""
+        return Array([self.i.payload.rotate_left(8 * lanes) for lanes in range(LANES)])[turn]
 
     def _write(self, m: Module, write: Any, address: Value, lanes: Value, word: Value) -> None:
         """The bytes of some lanes of a word."""

@@ -70,9 +70,9 @@ class RequantizeLane(wiring.Component):
         integer_12, fraction_12, sticky_12 = self._align(m, product_9)
         integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
 
-        # Cycle 15: round and zero point. Cycle 16: clamp.
+        # Cycle 15: round and zero point; one adder, into which `up_14` is carried. Cycle 16: clamp.
         y_15 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
-        m.d.sync += y_15.eq(integer_14 + self.zero_point + up_14)
+        m.d.sync += y_15.eq((Cat(up_14, integer_14).as_signed() + Cat(up_14, self.zero_point).as_signed()) >> 1)
         y_16 = Signal.like(self.y, reset_less=True)
         m.d.sync += y_16.eq(Mux(y_15 < self.lo, self.lo, Mux(y_15 > self.hi, self.hi, y_15)))
         m.d.comb += self.y.eq(y_16)
@@ -146,8 +146,10 @@ class RequantizeLane(wiring.Component):
             low_8.eq(parts[0] + parts[1].shift_left(HALF)),
             high_8.eq(parts[2] + parts[3].shift_left(HALF)),
         ]
-        product_9 = Signal(signed(PRODUCT_BITS), reset_less=True)
-        m.d.sync += product_9.eq(low_8 + Mux(adding, high_8, high_8.shift_left(LOW)))
+        # Of a value that holds still a register more, near the adder, does not matter.
+        product_9, adding_late = Signal(signed(PRODUCT_BITS), reset_less=True), Signal(reset_less=True)
+        m.d.sync += adding_late.eq(adding)
+        m.d.sync += product_9.eq(low_8 + Mux(adding_late, high_8, high_8.shift_left(LOW)))
         return product_9
 
     def _late(self, m: Module, value: Value, cycles: int, name: str) -> Value:
@@ -203,44 +205,44 @@ class RequantizeLane(wiring.Component):
         ]
         return integer_12, fraction_12, sticky_12
 
-    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Signal]:
-        """Cycles 13 and 14: `onnxhw.fixed.scale_round`: the integer part, and whether to add one."""
-        # Cycle 13: distance to the half, size of the window in which the half is a tie.
-        distance = Cat(fraction_12[:-1], ~fraction_12[-1])
-        near_13, integer_13 = Signal(9, reset_less=True), Signal(signed(INTEGER_BITS), reset_less=True)
-        above_13, below_13, half_13, sticky_13 = (
-            Signal(reset_less=True),
-            Signal(reset_less=True),
-            Signal(reset_less=True),
-            Signal(reset_less=True),
-        )
+    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Value]:
+        """Cycles 13 and 14: `onnxhw.fixed.scale_round`: the integer part, and whether to add one.
+
+        What is at least a half adds one, but a tie does so only to what is odd. A tie is within a window around the
+        half, or (`exact`) the half itself.
+        """
+        # Cycle 13: whether the half is near, and the distance's low bits, of what is less than a half inverted; the
+        # window's size; whether a tie makes a difference.
+        half, integer_13 = fraction_12[-1], Signal(signed(INTEGER_BITS), reset_less=True)
+        distance = Cat(fraction_12[:-1], ~half) ^ (~half).replicate(FRACTION)
+        near_13, half_13 = Signal(9, reset_less=True), Signal(reset_less=True)
         mask_13 = Signal(9, reset_less=True)  # bits at or above the window's
-        magnitude = Signal(INTEGER_BITS - 1)
+        inside_13, edge_13 = Signal(reset_less=True), Signal(reset_less=True)
+        magnitude, differs = Signal(INTEGER_BITS - 1), Signal()
         m.d.comb += magnitude.eq(Mux(integer_12[-1], ~integer_12, integer_12))
+        m.d.comb += differs.eq(~distance[9:].any() & (half ^ integer_12[0]))
         m.d.sync += [
             near_13.eq(distance[:9]),
-            above_13.eq(~distance[9:].any()),
-            below_13.eq(distance[9:].all()),
-            half_13.eq(fraction_12[-1]),
-            sticky_13.eq(sticky_12),
+            half_13.eq(half),
+            inside_13.eq(differs & ~self.exact),
+            edge_13.eq(differs & half & ~sticky_12),
             integer_13.eq(integer_12),
             mask_13.eq(0x1FF),
         ]
         for j in range(8):
             with m.If(magnitude[j] | magnitude[8]):
                 m.d.sync += mask_13.eq((0x1FF << (j + 1)) & 0x1FF)
-        # Cycle 14: tie?
-        window = mask_13 & ~(mask_13 << 1)  # the mask's lowest bit
-        loose = (above_13 & (((near_13 & mask_13) == 0) | ((near_13 == window) & ~sticky_13))) | (
-            below_13 & ((~near_13 & mask_13) == 0)
-        )
-        sharp = above_13 & (near_13 == 0) & ~sticky_13
-        integer_14, up_14 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
+        # Cycle 14: is it a tie that makes a difference: within the window, or at its edge?
+        window = Mux(self.exact, 0, mask_13 & ~(mask_13 << 1))  # the mask's lowest bit
+        integer_14 = Signal(signed(INTEGER_BITS), reset_less=True)
+        half_14, inside_14, edge_14 = (Signal(name=name, reset_less=True) for name in ("half_14", "in_14", "edge_14"))
         m.d.sync += [
             integer_14.eq(integer_13),
-            up_14.eq(Mux(Mux(self.exact, sharp, loose), integer_13[0], half_13)),
+            half_14.eq(half_13),
+            inside_14.eq(inside_13 & ((near_13 & mask_13) == 0)),
+            edge_14.eq(edge_13 & (near_13 == window[:9])),
         ]
-        return integer_14, up_14
+        return integer_14, half_14 ^ (inside_14 | edge_14)
 
 
 def _saturate(integer: Value, large: Value, sign: Value) -> Value:

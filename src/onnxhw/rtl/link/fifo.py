@@ -32,10 +32,9 @@ class ByteFifo(wiring.Component):
         m.submodules.memory = mem = BlockRam(width=9, depth=self.depth, role=self.role)
         bits = (self.depth - 1).bit_length()
         head, tail, used = Signal(bits), Signal(bits), Signal(bits)
-        # Room is judged a cycle late.
+        # Room is judged two cycles late: the counters may lie far away, beside the memory.
         full = Signal()
-        m.d.comb += used.eq(head - tail)
-        m.d.sync += [full.eq(used >= self.depth - 8), self.free.eq(~used[-8:])]
+        m.d.sync += [used.eq(head - tail), full.eq(used >= self.depth - 8), self.free.eq(~used[-8:])]
 
         m.d.comb += [
             self.i.ready.eq(~full),

@@ -128,10 +128,14 @@ class FrameSender(wiring.Component):
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 
         word, lane, last, closing = Signal(32), Signal(2), Signal(), Signal()
+        # Bytes are counted into the CRC a cycle late: that the encoder takes one is known late in a cycle.
+        counted, byte = Signal(), Signal(8)
+        m.d.sync += [counted.eq(0), byte.eq(word[:8])]
         m.d.comb += [
             encoder.i.payload.data.eq(word[:8]),
             encoder.i.payload.last.eq(closing & (lane == 3)),
-            check.data.eq(word[:8]),
+            check.data.eq(byte),
+            check.valid.eq(counted),
         ]
         with m.FSM() as fsm:
             m.d.sync += self.idle.eq(fsm.ongoing("WORD") & encoder.empty)
@@ -141,15 +145,17 @@ class FrameSender(wiring.Component):
                 with m.If(self.i.valid):
                     m.next = "BYTES"
             with m.State("BYTES"):
-                m.d.comb += [encoder.i.valid.eq(1), check.valid.eq(encoder.i.ready)]
+                m.d.comb += encoder.i.valid.eq(1)
                 with m.If(encoder.i.ready):
-                    m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1)]
+                    m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1), counted.eq(~closing)]
                     with m.If(lane == 3):
                         m.next = "WORD"
                         with m.If(closing):
                             m.next = "CLOSE"
                         with m.Elif(last):
-                            m.next = "CRC"
+                            m.next = "COUNTED"
+            with m.State("COUNTED"):
+                m.next = "CRC"
             with m.State("CRC"):
                 m.d.sync += [word.eq(check.crc), closing.eq(1)]
                 m.next = "BYTES"
