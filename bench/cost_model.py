@@ -29,6 +29,7 @@ from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cluster import pool
 from onnxhw.config import HwConfig
 from onnxhw.devices.ecp5 import estimate
+from onnxhw.errors import OnnxhwError
 from onnxhw.explore.stages import synthesized
 
 HERE = Path(__file__).resolve().parent
@@ -143,10 +144,16 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="processes; default: one per processor; 0: this one")
     parser.add_argument("--scheduler", default="", help="address of a Dask scheduler")
     arguments = parser.parse_args()
-    if arguments.add:
-        add(json.loads(arguments.add.read_text(encoding="utf-8")))
-    if arguments.again:
-        again(arguments.workers, arguments.scheduler)
+    try:
+        if arguments.add:
+            add(json.loads(arguments.add.read_text(encoding="utf-8")))
+        if arguments.again:
+            again(arguments.workers, arguments.scheduler)
+    except OnnxhwError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_status
+    except (OSError, ValueError, KeyError) as error:
+        parser.error(f"--add {arguments.add}: {error}")
     for kind, name in (("lut", "LUT_TERMS"), ("ff", "FF_TERMS")):
         fit = logic(kind)
         print(f"{name} = ({', '.join(f'{term:.2f}' for term in fit.terms)})  {len(rows())} points, {fit.text()}")

@@ -307,6 +307,15 @@ def from_record(entry: dict[str, Any]) -> Outcome:
                    tuple(entry["slowest"]), entry["memory"], entry["seconds"])  # fmt: skip
 
 
+def told(run: Callable[[], int]) -> int:
+    """The status of a program; of one that cannot go on (no scheduler answers) with its message: 1 means findings."""
+    try:
+        return run()
+    except OnnxhwError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_status
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run, print counts and findings; 1 if there are findings."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -349,4 +358,4 @@ def report(found: Outcome, seconds: float, seed: int, stages: Sequence[tuple[str
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(told(main))

@@ -103,6 +103,24 @@ def test_a_scheduler_that_goes_away_is_an_error(monkeypatch):
         assert caught.value.code == "E7111"
 
 
+def test_the_number_of_workers_of_a_scheduler_that_is_gone_is_that_error():
+    class Gone:
+        def nthreads(self):
+            raise OSError("Timed out trying to connect")
+
+    with pytest.raises(ToolError) as caught:
+        _ = cluster.DaskPool(Gone()).workers
+    assert caught.value.code == "E7111"
+
+
+def test_a_worker_with_another_onnxhw_is_an_error(workers, monkeypatch):
+    assert workers.submit(square, 3)() == 9
+    monkeypatch.setattr(cluster, "installed", lambda: "another")  # of this process, not of the workers
+    with pytest.raises(ToolError) as caught:
+        workers.submit(square, 3)()
+    assert caught.value.code == "E7114"
+
+
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError) as caught, pool(1):
@@ -130,7 +148,7 @@ def test_what_dask_logs_is_left_out(workers):
     assert workers.workers
     names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
     assert "distributed.client" in names
-    assert not [name for name in names if logging.getLogger(name).isEnabledFor(logging.ERROR)]
+    assert not [name for name in names if logging.getLogger(name).isEnabledFor(logging.CRITICAL)]
 
 
 INTERRUPTED = """

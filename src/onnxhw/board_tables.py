@@ -125,6 +125,8 @@ def read_tables(record: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             raise ValueError("a key has no name")
         if name in {*SECTIONS, *OPTIONAL} and not isinstance(value, dict):
             raise ValueError(f"{name} must be a table, not {short(value)}")
+        if name in {*SECTIONS[""], *OPTIONAL[""]} and isinstance(value, dict):
+            raise ValueError(f"{name} must not be a table")
     tables: dict[str, dict[str, Any]] = {"": {k: v for k, v in record.items() if not isinstance(v, dict)}}
     tables |= {key: dict(value) for key, value in record.items() if isinstance(value, dict)}
     if unknown := sorted({*tables, *tables[""]} - {*SECTIONS, *OPTIONAL, *SECTIONS[""], *OPTIONAL[""]}):

@@ -4,13 +4,16 @@ Results are the same wherever they come from, and are taken in the order of aski
 what it had not finished runs elsewhere. Without its scheduler nothing goes on: E7111 says so, and what is done is done.
 """
 
+import hashlib
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -25,6 +28,8 @@ CONNECT = 20
 """Seconds to wait for a scheduler to answer, at first and when it has gone."""
 TAIL = 15
 """Lines that are shown of what a failed program said."""
+SILENT = logging.CRITICAL + 1
+"""Dask logs as critical what it could not send when the client ended, with a traceback for each."""
 NO_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """What workers of this machine run first. A terminal's Ctrl-C goes to all processes of the command: the command ends
 its workers itself, and each would show a traceback of its own."""
@@ -89,8 +94,11 @@ class DaskPool:
 
     @property
     def workers(self) -> int:
-        """Threads of all workers that are there now: of a scheduler perhaps none yet."""
-        return sum(map(int, self.client.nthreads().values()))
+        """Threads of all workers that are there now: of a scheduler perhaps none. `ToolError` E7111 if it is gone."""
+        try:
+            return sum(map(int, self.client.nthreads().values()))
+        except Exception as error:  # of several kinds, by when it is noticed
+            raise lost() from error
 
     def share(self, value: T) -> T:
         """A task that gives the value: unlike data that are scattered, it runs again when the worker that has it
@@ -102,7 +110,7 @@ class DaskPool:
         self, function: Callable[..., T], *arguments: Any, done: Callable[[T], None] | None = None
     ) -> Waiting[T]:
         """As `TaskPool`."""
-        future = self.client.submit(function, *arguments, pure=False)
+        future = self.client.submit(_run, installed(), function, *arguments, pure=False)
         failed, ended = list[BaseException](), threading.Event()
 
         def note(finished: Any) -> None:
@@ -162,6 +170,24 @@ def run_script(name: str, words: Sequence[str]) -> str:
     return ran.stdout
 
 
+@lru_cache
+def installed() -> str:
+    """A digest of the package's code, as this process has it."""
+    package, state = Path(__file__).parent, hashlib.blake2b(digest_size=16)
+    for path in sorted(package.rglob("*.py")):
+        state.update(f"{path.relative_to(package).as_posix()}\0".encode() + path.read_bytes() + b"\0")
+    return state.hexdigest()
+
+
+def _run(code: str, function: Callable[..., T], *arguments: Any) -> T:
+    """On a worker: what a task does, if the worker's onnxhw is that of the client (`installed`). Results of another
+    would be kept as those of this one."""
+    if code != installed():
+        hint = "install the same on all workers, and start them again"
+        raise ToolError("E7114", "a worker has another onnxhw than this one", where=socket.gethostname(), hint=hint)
+    return function(*arguments)
+
+
 def _same(value: T) -> T:
     return value
 
@@ -203,7 +229,7 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
             local = None
         else:
             local = distributed.LocalCluster(
-                n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, silence_logs=50,
+                n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, silence_logs=SILENT,
                 dashboard_address=f"127.0.0.1:{8787 if dashboard else 0}", preload=[NO_INTERRUPTS],
             )  # fmt: skip
             client = distributed.Client(local)
@@ -219,7 +245,7 @@ def _silence(library: str) -> None:
     """Leave out what a library and its modules log, of which some have levels of their own: errors are told as ours."""
     for name in [library, *logging.root.manager.loggerDict]:
         if name == library or name.startswith(f"{library}."):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+            logging.getLogger(name).setLevel(SILENT)
 
 
 @contextmanager

@@ -287,7 +287,9 @@ class HwConfig:
             if "external" in record:
                 record["external"] = ExternalMemory(**record["external"])
             return cls(**record)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except KeyError as error:
+            raise UsageError("E2103", f"not a hardware configuration: it has no {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
             raise UsageError("E2103", f"not a hardware configuration: {error}") from error
 
     @property

@@ -128,6 +128,8 @@ def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
         ('title = "A', 'titel = "x"\ntitle = "A', "unknown key 'titel'; did you mean 'title'?"),
         ('title = "A', 'usb = 5\ntitle = "A', "usb must be a table, not 5"),
         ('title = "A', '"" = 5\ntitle = "A', "a key has no name"),
+        ("[serial]", "[link]\na = 1\n[serial]", "link must not be a table"),
+        ("[serial]", "[unused_memory]\n[serial]", "unused_memory must not be a table"),
         ("seeds = [1]", "seeds = 1", "build.seeds must be a list, not 1: seeds of place and route"),
         ("seeds = [1]", "seeds = [-1]", "build.seeds must be 0 to 2,147,483,647, not -1"),
         ("seeds = [1]", "seeds = [1, 2147483648]", "build.seeds must be 0 to 2,147,483,647, not 2147483648"),

@@ -21,7 +21,7 @@ from onnxhw.cli.common import synthesis
 from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.driver.flash_image import flash_image
 from onnxhw.driver.json_records import wrong_manifest
-from onnxhw.errors import DoesNotFitError, TimingError, ToolError
+from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
 from onnxhw.isa.flash import byte_cycles
 from onnxhw.preprocess import Preprocess
 from onnxhw.presets import preset
@@ -257,6 +257,20 @@ def test_every_part_of_the_family_has_a_name_in_nextpnr(part):
     chosen = dataclasses.replace(board.find("ulx3s"), device=part, speed=speed)
     names = {"LFE5U-12F": "12k", "LFE5UM-45F": "um-45k", "LFE5UM5G-45F": "um5g-45k", "LFE5UM5G-85F": "um5g-85k"}
     assert part_options(chosen)[0] == f"--{names[part]}"
+
+
+@pytest.mark.parametrize(("word", "says"), [
+    ("FOO=1", "no word 'FOO' is known"), ("CONFIG_IOVOLTAGE=9.9", "CONFIG_IOVOLTAGE '9.9' is not supported"),
+    ("MCCLK_FREQ=39", "MCCLK_FREQ '39' is not supported"), ("COMPRESS_CONFIG=MAYBE", "COMPRESS_CONFIG 'MAYBE'"),
+])  # fmt: skip
+def test_a_setting_that_the_tools_refuse_is_refused_before_them(word, says):
+    from onnxhw.devices.ecp5.parts import part_options
+
+    chosen = board.find("ulx3s")
+    assert part_options(dataclasses.replace(chosen, sysconfig=("MCCLK_FREQ=62", "DONE_EX=OFF")))
+    with pytest.raises(UsageError, match=says) as caught:
+        part_options(dataclasses.replace(chosen, sysconfig=(*chosen.sysconfig, word)))
+    assert caught.value.code == "E2371"
 
 
 @pytest.fixture

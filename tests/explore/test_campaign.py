@@ -140,6 +140,15 @@ def test_a_study_of_other_models_is_not_gone_on_with(alone, task):
         other.run(SerialPool(), path, 5)
 
 
+def test_a_study_of_a_board_that_was_changed_is_not_gone_on_with(alone, task):
+    """What fits, and what tools make of it, depends on all that its file says."""
+    _, path = alone
+    board = replace(task.space.board, resources=replace(task.space.board.resources, lut4=12_000))
+    other = Campaign(type(task)(task.workload, SearchSpace(board), task.judge), OBJECTIVES)
+    with pytest.raises(UsageError, match="other board file"):
+        other.run(SerialPool(), path, 5)
+
+
 def test_a_point_has_no_line_buffer_that_its_network_cannot_fill(task):
     """The digits' depthwise convolution reads rows of 6 columns: the shortest line buffer of the choices holds them."""
     long = {**task.space.values(PRESETS["mini"]), "depthwise": 128}

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -123,9 +122,9 @@ def launch(
 
 
 def _bound() -> list[str]:
-    """Words before a command in a thread of a worker: Linux then ends it with the worker, however that ends. The main
-    thread of a process ends its tools itself, see `run`."""
-    if sys.platform != "linux" or threading.current_thread() is threading.main_thread():
+    """Words before a command: Linux then ends it with the thread that has started it, however that ends. Without them a
+    process that is killed leaves its tools behind."""
+    if sys.platform != "linux":
         return []
     text = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
     return [sys.executable, "-c", text]  # 1: PR_SET_PDEATHSIG, 9: SIGKILL

@@ -14,7 +14,7 @@ def require_package_pins(board: Board, known: Collection[str]) -> None:
     for key, pin in names(dict(board.pins)) if known else ():
         if pin not in known:
             what = f"pins.{key}: package {board.package} of {board.device} has no pin {pin!r} for a design"
-            near = difflib.get_close_matches(pin, sorted(known), 3, cutoff=0.5)
+            near = difflib.get_close_matches(pin.upper(), sorted(known), 3, cutoff=0.5)
             hint = f"like it: {', '.join(near)}; " if near else ""
             hint += "supply, ground and configuration pins are none; look into the maker's pin table"
             raise UsageError("E2376", what, where=f"board {board.name}", hint=hint)

@@ -1,5 +1,6 @@
 """`Campaign`: a search on a pool, its study file, and the front whose cycles are confirmed."""
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from ..board import Board
 from ..build.cache import family_sources, sources
 from ..cluster import TaskPool, Waiting
 from ..config import HwConfig
@@ -61,6 +63,11 @@ def code() -> str:
     return f"{sources('explore/point.py')}-{sources('explore/space.py')}"
 
 
+def _digest(board: Board) -> str:
+    """Of everything that a board's file says: what fits, and what tools make of a point, depends on it."""
+    return hashlib.blake2b(repr(board).encode(), digest_size=8).hexdigest()
+
+
 @dataclass
 class Found:
     """What a campaign has found: every point in the order of asking, the front, confirmed, processor seconds of all
@@ -111,7 +118,8 @@ class Campaign:
     def header(self) -> dict[str, Any]:
         """What decides over the points of a study file. Neither seed nor number: more points may be asked later."""
         return {
-            "board": self.task.space.board.name, "models": self.task.workload.names,
+            "board": self.task.space.board.name, "board file": _digest(self.task.space.board),
+            "models": self.task.workload.names,
             "digest": self.task.workload.digest, "parameters": list(self.task.space.parameters), "code": code(),
             "predictions": family_sources(self.task.space.board.family),
             "external": self.task.space.external is not None,

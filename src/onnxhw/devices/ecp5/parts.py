@@ -24,6 +24,14 @@ takes the next, and leaves the rest of a large chip empty, which the router pays
 PLACERS = {"LFE5U-12F": "heap", "LFE5U-25F": "heap"}
 """Another one by device. ``ulx3s-25f`` fills these to four fifths, and "static" had found no legal places for it after
 minutes in which "heap" was done."""
+SYSCONFIG = {
+    "CONFIG_IOVOLTAGE": ("1.2", "1.5", "1.8", "2.5", "3.3"), "COMPRESS_CONFIG": ("ON", "OFF"),
+    "MCCLK_FREQ": ("2.4", "4.8", "9.7", "19.4", "38.8", "62"),
+}  # fmt: skip
+"""What may be behind words of SYSCONFIG that the tools look at."""
+KEPT = ("SLAVE_SPI_PORT", "MASTER_SPI_PORT", "SLAVE_PARALLEL_PORT", "BACKGROUND_RECONFIG", "DONE_EX", "DONE_OD",
+        "DONE_PULL", "TRANSFR", "CONFIG_SECURE", "WAKE_UP", "CONFIG_MODE", "INBUF")  # fmt: skip
+"""Other words that nextpnr takes."""
 MCCLK_MHZ = 2.4
 """The rate at which a bitstream is read from flash memory unless SYSCONFIG says otherwise (FPGA-TN-02039)."""
 
@@ -59,7 +67,22 @@ def part_options(board: Board) -> list[str]:
     family, size = parts[board.device]
     require("package", "package", board.package, tuple(PACKAGES))
     require("speed", f"speed grade of an {family}", board.speed, SPEEDS[family])
+    for word in board.sysconfig:
+        key, _, value = word.partition("=")
+        if key not in KEPT:
+            _require_setting(board, key, value)
     return [f"--{FAMILIES[family]}{size}k", "--package", PACKAGES[board.package], "--speed", board.speed]
+
+
+def _require_setting(board: Board, key: str, value: str) -> None:
+    """`UsageError` E2371 for a word of SYSCONFIG that nextpnr or ecppack would refuse after minutes."""
+    where, known = f"board {board.name}", SYSCONFIG.get(key)
+    if known is None:
+        hint = f"words: {', '.join(sorted((*SYSCONFIG, *KEPT)))}"
+        raise UsageError("E2371", f"platform.sysconfig: no word {key!r} is known", where=where, hint=hint)
+    if value not in known:
+        hint = f"{key}: {', '.join(known)}"
+        raise UsageError("E2371", f"platform.sysconfig: {key} {value!r} is not supported", where=where, hint=hint)
 
 
 def boot_seconds(board: Board, size: int) -> float:
