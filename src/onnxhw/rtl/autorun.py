@@ -134,10 +134,13 @@ class StartLoaded(wiring.Component):
 
 
 def _start_when_wanted(m: Module, port: Any, wanted: Signal, starting: Signal) -> None:
-    """The states WAIT and START of both: a run is asked for once it is `wanted` and the program complete."""
+    """The states WAIT and START of both: a run is asked for once it is `wanted` and the program complete. `running`
+    comes from afar: it is looked at a cycle late, and run control takes no second start meanwhile."""
+    running = Signal()
+    m.d.sync += running.eq(port.running)
     with m.State("WAIT"):
         m.d.sync += wanted.eq(port.start)
-        with m.If(wanted & port.loaded & ~port.running):
+        with m.If(wanted & port.loaded & ~running):
             m.next = "START"
     with m.State("START"):
         m.d.comb += [port.we.eq(port.loaded), starting.eq(1)]
