@@ -116,15 +116,15 @@ def launch(
     It leads a process group of its own, which `stop` ends: compilers are drivers that start the real ones.
     """
     return subprocess.Popen(
-        [*_bound(), *words], cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+        [*_bound(words[0]), *words], cwd=directory, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
         env={**environment, "TMPDIR": str(scratch)}, start_new_session=True,
     )  # fmt: skip
 
 
-def _bound() -> list[str]:
+def _bound(program: str) -> list[str]:
     """Words before a command: Linux then ends it with the thread that has started it, however that ends. Without them a
-    process that is killed leaves its tools behind."""
-    if sys.platform != "linux":
+    process that is killed leaves its tools behind. None before a program that is not there: to start it is an error."""
+    if sys.platform != "linux" or not shutil.which(program):
         return []
     text = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execvp(sys.argv[1], sys.argv[1:])"
     return [sys.executable, "-c", text]  # 1: PR_SET_PDEATHSIG, 9: SIGKILL
