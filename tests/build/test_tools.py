@@ -67,6 +67,30 @@ def test_an_interrupt_ends_the_child(fake):
         os.kill(pid, 0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux ends a child with its parent")
+def test_a_process_that_is_killed_leaves_no_tool(fake):
+    directory = fake('import os, time; open("pid", "w").write(str(os.getpid())); time.sleep(600)')
+    text = "import pathlib; from onnxhw.build import tools; tools.run('yosys', [], pathlib.Path('.'))"
+    killed, pid = subprocess.Popen([sys.executable, "-c", text], cwd=directory), directory / "pid"
+    while not (pid.exists() and pid.read_text()):
+        assert killed.poll() is None
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    end = time.monotonic() + 30
+    while _runs(pid.read_text()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not _runs(pid.read_text())
+
+
+def _runs(pid):
+    """Of Linux: a process that has ended may be there until its parent asks."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
 @pytest.mark.skipif(os.name == "nt", reason="POSIX process groups")
 def test_an_interrupt_ends_the_children_of_the_child_and_their_files(fake, tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
