@@ -144,21 +144,22 @@ def main() -> int:
     parser.add_argument("--workers", type=int, help="processes; default: one per processor; 0: this one")
     parser.add_argument("--scheduler", default="", help="address of a Dask scheduler")
     arguments = parser.parse_args()
-    try:
-        if arguments.add:
+    if arguments.add:
+        try:
             add(json.loads(arguments.add.read_text(encoding="utf-8")))
-        if arguments.again:
+        except (OSError, ValueError, KeyError, OnnxhwError) as error:
+            parser.error(f"--add {arguments.add}: {error}")
+    if arguments.again:
+        try:
             again(arguments.workers, arguments.scheduler)
-    except OnnxhwError as error:
-        print(error.text(), file=sys.stderr)
-        return error.exit_status
-    except (OSError, ValueError, KeyError) as error:
-        parser.error(f"--add {arguments.add}: {error}")
+        except OnnxhwError as error:
+            print(error.text(), file=sys.stderr)
+            return error.exit_status
     for kind, name in (("lut", "LUT_TERMS"), ("ff", "FF_TERMS")):
         fit = logic(kind)
         print(f"{name} = ({', '.join(f'{term:.2f}' for term in fit.terms)})  {len(rows())} points, {fit.text()}")
-        for row, error in zip(rows(), fit.errors, strict=True):
-            print(f"  {row['name']:32} {row[kind]:7,} {100 * error:+6.1f} %")
+        for row, part in zip(rows(), fit.errors, strict=True):
+            print(f"  {row['name']:32} {row[kind]:7,} {100 * part:+6.1f} %")
     fit = clock()
     print(f"CLOCK = ({', '.join(f'{term:.1f}' for term in fit.terms)})  {len(fit.errors)} points, {fit.text()}")
     return 0

@@ -22,6 +22,7 @@ def test_part_numbers_are_those_of_the_maker():
         ({"device": "GW1N-9C"}, "device 'GW1N-9C' is not supported"),
         ({"package": "PG256"}, "package of a GW2AR-18C 'PG256' is not supported"),
         ({"speed": "6"}, "speed grade '6' is not supported"),
+        ({"sysconfig": ("MCCLK_FREQ=38.8",)}, "platform.sysconfig: this family's tools know no such words"),
     ],
 )
 def test_another_part_is_refused_with_what_there_is(change, words):

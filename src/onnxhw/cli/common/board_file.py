@@ -54,7 +54,9 @@ def new_board(name: str, device: str, package: str | None = None, speed: str | N
     package, speed = package or part.package, speed or part.speed
     any_board = next(iter(boards().values()))
     family.check_part(
-        replace(any_board, name=name, family=family.name, device=device, package=package, speed=speed, pins=())
+        replace(
+            any_board, name=name, family=family.name, device=device, package=package, speed=speed, pins=(), sysconfig=()
+        )
     )
     values = _values(name, device, package, speed, family, part)
     text = [HEAD.format(name=name), *_keys("", SECTIONS[""], values)]

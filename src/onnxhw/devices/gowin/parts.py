@@ -34,6 +34,9 @@ def part_number(board: Board) -> str:
     require("name", "device", board.device, tuple(PARTS))
     require("package", f"package of a {board.device}", board.package, PACKAGES[board.device])
     require("speed", "speed grade", board.speed, SPEEDS)
+    if board.sysconfig:
+        what, hint = "platform.sysconfig: this family's tools know no such words", "leave it empty: []"
+        raise UsageError("E2371", what, where=f"board {board.name}", hint=hint)
     return f"{PARTS[board.device]}{board.package}{board.speed}"
 
 
