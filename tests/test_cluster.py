@@ -121,6 +121,16 @@ def test_a_worker_with_another_onnxhw_is_an_error(workers, monkeypatch):
     assert caught.value.code == "E7114"
 
 
+def test_a_worker_without_onnxhw_is_that_error_and_is_not_waited_for():
+    distributed = pytest.importorskip("distributed")
+    absent = "import sys; sys.modules['onnxhw'] = None"
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "preload": [absent]}
+    with distributed.LocalCluster(processes=True, **settings) as local:
+        with pytest.raises(ToolError, match="a worker has no onnxhw") as caught, pool(scheduler=local.scheduler_address):
+            pass
+        assert caught.value.code == "E7114"
+
+
 def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(UsageError) as caught, pool(1):

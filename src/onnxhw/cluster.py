@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -188,6 +189,15 @@ def _run(code: str, function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
 
 
+def require_package(client: Any) -> None:
+    """`ToolError` E7114 if a worker that is there cannot import onnxhw: what it is given it could not even read, and
+    Dask would wait for it. The function is Python's own, so that it can be."""
+    for worker, found in client.run(import_module, __package__, on_error="return").items():
+        if isinstance(found, Exception):
+            hint = "install the same on all workers, and start them again"
+            raise ToolError("E7114", f"a worker has no onnxhw: {found}", where=worker, hint=hint)
+
+
 def _same(value: T) -> T:
     return value
 
@@ -209,7 +219,7 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
     dashboard : the local cluster shows its dashboard (port 8787, or another that is free).
 
     `UsageError` E2192 without Dask, E2193 for a dashboard where there is no local cluster, `ToolError` E7110 if no
-    scheduler answers at that address.
+    scheduler answers at that address, and E7114 if one of its workers has no onnxhw.
     """
     if dashboard and (scheduler or workers == 0):
         hint = "a scheduler elsewhere shows its own" if scheduler else "give workers"
@@ -234,6 +244,8 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
             )  # fmt: skip
             client = distributed.Client(local)
         try:
+            if scheduler:
+                require_package(client)
             yield DaskPool(client)
         finally:
             client.close(timeout=2)

@@ -26,6 +26,9 @@ MAPPINGS: dict[str, tuple[list[str], dict[str, str]]] = {
     "gowin": ([f"{gowin.SYNTHESIS} -noiopads"], {}),
 }
 """By family: Yosys' commands from a design to its netlist, as for a bitstream but for pads, and their files."""
+COMPUTING = ("ecp5",)
+"""Families whose `Family.netlist` changes cells that compute; Gowin's adds tables that pass a value, and names nets like
+cells, which Yosys does not read."""
 CELLS = Path(__file__).with_name("cells")
 VECTORS = 1 << 17
 """Most steps of one simulation."""
@@ -91,14 +94,18 @@ def synthesize_netlist(
         # Names that only serve debugging make the simulator's input several times larger.
         "opt_clean -purge",
         "tee -q -o stat.json stat -json",
-        "write_verilog -noattr -simple-lhs top.v",
+        "write_json top.json",
     ]
+    again = ["read_json top.json", f"hierarchy -top {name}", "write_verilog -noattr -simple-lhs top.v"]
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
         (directory / "top.il").write_text(text)
         for file, content in files.items():
             (directory / file).write_text(content)
         tools.run("yosys", ["-q", "-p", "; ".join(script)], directory, tick=tick)
+        if family in COMPUTING:
+            (directory / "top.json").write_text(made_for.netlist((directory / "top.json").read_text()))
+        tools.run("yosys", ["-q", "-p", "; ".join(again)], directory, tick=tick)
         statistics = json.loads((directory / "stat.json").read_text())
         verilog = (directory / "top.v").read_text()
     members = dict(design.signature.members.items())

@@ -5,7 +5,7 @@ import random
 import re
 
 import pytest
-from amaranth import Module
+from amaranth import Module, Mux
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -53,6 +53,30 @@ class Sums(wiring.Component):
         return m
 
 
+class MadeOperands(wiring.Component):
+    """Sums whose operands are made of others: all of it fits carry cells, but for one that a choice is subtracted from
+    (its complement is not low where the others are), and of two choices one."""
+
+    def __init__(self):
+        super().__init__(
+            {"a": In(WIDTH), "b": In(WIDTH), "c": In(WIDTH), "one": In(1), "two": In(1)}
+            | {name: Out(WIDTH) for name in ("gated", "chosen", "both", "counted", "less", "larger")}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        a, b, c = self.a, self.b, self.c
+        m.d.sync += [
+            self.gated.eq(a + Mux(self.one, b, 0)),
+            self.chosen.eq(c - Mux(self.one, a, b)),
+            self.both.eq(Mux(self.one, a, 0) - Mux(self.two, b, 0)),
+            self.counted.eq(Mux(self.one, 0, a) + 1),
+            self.less.eq(Mux(self.two, a, b) < c),
+            self.larger.eq(Mux(self.one, a, b) + Mux(self.two, b, c)),
+        ]
+        return m
+
+
 @pytest.fixture(scope="module")
 def sums(icarus):
     return synthesize_netlist(Sums())
@@ -78,6 +102,25 @@ def test_chains_still_add(sums):
         assert row == {
             "added": (a + b) % top, "subtracted": (a - b) % top, "carried": (a + b + c) % top, "less": int(a < b),
             "either": (a + b if c else a - b) % top, "product": (a & half) * (b & half),
+        }  # fmt: skip
+
+
+def test_what_operands_are_made_of_is_in_the_carry_cells(icarus):
+    netlist = synthesize_netlist(MadeOperands())
+    left = len(re.findall(r"\bLUT4 #", netlist.verilog))
+    assert netlist.cells["LUT4"] >= 7 * WIDTH - 8, "Yosys has tables of their own"
+    assert left <= 2 * WIDTH + 4, "those of two sums stay"
+    rng, top = random.Random(5), 1 << WIDTH
+    rows = [[rng.randrange(top) for _ in range(3)] + [bits & 1, bits >> 1] for bits in range(4) for _ in range(60)]
+    rows += [[a, b, c, bits & 1, bits >> 1] for a in (0, top - 1) for b in (0, top - 1) for c in (0, top - 1)
+             for bits in range(4)]  # fmt: skip
+    steps = [Step(dict(zip(("a", "b", "c", "one", "two"), row, strict=True)), 2) for row in rows]
+    for (a, b, c, one, two), row in zip(rows, Simulation(netlist).run(steps)[1::2], strict=True):
+        chosen = a if one else b
+        assert row == {
+            "gated": (a + b * one) % top, "chosen": (c - chosen) % top, "both": (a * one - b * two) % top,
+            "counted": (a * (not one) + 1) % top, "less": int((a if two else b) < c),
+            "larger": (chosen + (b if two else c)) % top,
         }  # fmt: skip
 
 

@@ -86,7 +86,8 @@ def results(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]
     lane, found = RequantizeLane(ACC_BITS, 2), list[int]()
 
     async def testbench(ctx: Any) -> None:
-        for name, value in (("op", op), ("exact", exact), ("zero_point", ZERO), ("lo", LO), ("hi", HI)):
+        held = {"op": op, "exact": exact, "zero_point": ZERO, "lo": LO, "hi": HI}
+        for name, value in (held | {"above_lo": ZERO - LO, "above_hi": ZERO - HI - 1}).items():
             ctx.set(getattr(lane, name), value)
         await ctx.tick()
         for cycle in range(len(cases) + lane.latency):

@@ -45,7 +45,7 @@ class Autorun(wiring.Component):
 
     Members
     -------
-    start : In(1), one cycle asks for a run; ignored while `running`, or unless a complete program is `loaded`.
+    start : In(1), one cycle asks for a run; ignored unless a complete program is `loaded`, and by run control in a run.
     baked : Out(1), one cycle tells that the counts are written: the baked program is complete.
     space, addr, data, we : the access to CONTROL or INPUT_TABLE it wants; held until `granted`.
     granted : In(1), the host port is free this cycle and the access is made.
@@ -56,7 +56,6 @@ class Autorun(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "running": In(1),
                 "loaded": In(1),
                 "baked": Out(1),
                 "granted": In(1),
@@ -118,7 +117,7 @@ class StartLoaded(wiring.Component):
 
     def __init__(self) -> None:
         super().__init__({
-            "start": In(1), "running": In(1), "loaded": In(1), "busy": In(1), "granted": In(1),
+            "start": In(1), "loaded": In(1), "busy": In(1), "granted": In(1),
             "space": Out(4), "addr": Out(24), "data": Out(32), "we": Out(1),
         })  # fmt: skip
 
@@ -134,13 +133,11 @@ class StartLoaded(wiring.Component):
 
 
 def _start_when_wanted(m: Module, port: Any, wanted: Signal, starting: Signal) -> None:
-    """The states WAIT and START of both: a run is asked for once it is `wanted` and the program complete. `running`
-    comes from afar: it is looked at a cycle late, and run control takes no second start meanwhile."""
-    running = Signal()
-    m.d.sync += running.eq(port.running)
+    """The states WAIT and START of both: a run is asked for once it is `wanted` and the program complete. In a run
+    nothing comes of it: run control takes no second start."""
     with m.State("WAIT"):
         m.d.sync += wanted.eq(port.start)
-        with m.If(wanted & port.loaded & ~running):
+        with m.If(wanted & port.loaded):
             m.next = "START"
     with m.State("START"):
         m.d.comb += [port.we.eq(port.loaded), starting.eq(1)]

@@ -27,9 +27,10 @@ class RequantizeLane(wiring.Component):
     ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD, MUL and DOT: 9 bits) and ``b`` are the operands; ``multiplier``,
     ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. DOT: the result is that of the products since the last
     that came without ``again``. With `reads` 2 the entry holds still for two cycles at least, and a new one comes with
-    ``new``. ``op``, ``exact``, ``zero_point``, ``lo`` and ``hi`` must hold still from one cycle before the first value
-    until the last has left. `dsps` of its 5 multipliers are
-    the device's cells, the largest first; those of the large product have the roles ``<role>_0 .. <role>_3``.
+    ``new``. ``above_lo`` and ``above_hi`` are the zero point less ``lo``, and less ``hi + 1``. ``op``, ``exact``,
+    ``zero_point`` and all of these must hold still from one cycle before the first value until the last has left.
+    `dsps` of its 5 multipliers are the device's cells, the largest first; those of the large product have the roles
+    ``<role>_0 .. <role>_3``.
     """
 
     latency = REQUANTIZE
@@ -51,6 +52,8 @@ class RequantizeLane(wiring.Component):
                 "zero_point": In(signed(8)),
                 "lo": In(signed(8)),
                 "hi": In(signed(8)),
+                "above_lo": In(signed(10)),
+                "above_hi": In(signed(10)),
                 "y": Out(signed(8)),
             }
         )
@@ -70,11 +73,18 @@ class RequantizeLane(wiring.Component):
         integer_12, fraction_12, sticky_12 = self._align(m, product_9)
         integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
 
-        # Cycle 15: round and zero point; one adder, into which `up_14` is carried. Cycle 16: clamp.
+        # Cycle 15: round and zero point; one adder, into which `up_14` is carried. Beside it two more for the clamp.
+        # Cycle 16: clamp.
         y_15 = Signal(signed(INTEGER_BITS + 2), reset_less=True)
-        m.d.sync += y_15.eq((Cat(up_14, integer_14).as_signed() + Cat(up_14, self.zero_point).as_signed()) >> 1)
+        below_15, within_15 = Signal(reset_less=True), Signal(reset_less=True)
+
+        def rounded(offset: Value) -> Value:
+            return (Cat(up_14, integer_14).as_signed() + Cat(up_14, offset).as_signed()) >> 1
+
+        m.d.sync += [y_15.eq(rounded(self.zero_point)), below_15.eq(rounded(self.above_lo) < 0)]
+        m.d.sync += within_15.eq(rounded(self.above_hi) < 0)
         y_16 = Signal.like(self.y, reset_less=True)
-        m.d.sync += y_16.eq(Mux(y_15 < self.lo, self.lo, Mux(y_15 > self.hi, self.hi, y_15)))
+        m.d.sync += y_16.eq(Mux(below_15, self.lo, Mux(within_15, y_15, self.hi)))
         m.d.comb += self.y.eq(y_16)
         return m
 
@@ -82,10 +92,7 @@ class RequantizeLane(wiring.Component):
         """Cycles 1 to 3: the value to scale, clamped to +-SUM_MAX."""
         # Cycle 1: bias, or the operand itself; modulo 2**32.
         sum_1 = Signal(signed(32), reset_less=True)
-        with m.If(draining):
-            m.d.sync += sum_1.eq(self.acc + self.bias)
-        with m.Else():
-            m.d.sync += sum_1.eq(self.a)
+        m.d.sync += sum_1.eq(Mux(draining, self.acc, self.a) + Mux(draining, self.bias, 0))
         # Cycle 2: clamp.
         sum_2 = Signal(signed(SUM_BITS), reset_less=True)
         top = sum_1[SUM_BITS - 1 :]
@@ -106,7 +113,6 @@ class RequantizeLane(wiring.Component):
 
     def _product(self, m: Module, primitives: Primitives, sum_3: Signal, adding: Signal) -> Signal:
         """Cycles 4 to 9: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 4 add up DOT."""
-        a_3 = delay(m, self.a[:9].as_signed(), MULTIPLY, name="a", reset=False)
         b_3 = delay(m, self.b, MULTIPLY, name="b", reset=False)
         k_3 = self._late(m, self.multiplier, MULTIPLY, "k")
         bias_3 = self._late(m, self.bias[:MULTIPLIER_BITS], MULTIPLY, "bias")
@@ -117,7 +123,7 @@ class RequantizeLane(wiring.Component):
         m.d.comb += total.eq(sum_3 + Mux(again_3, Cat(x0[:LOW], x1).as_signed(), 0))
         k0, k1 = Signal(MULTIPLIER_BITS, reset_less=True), Signal(MULTIPLIER_BITS, reset_less=True)
         m.d.sync += [
-            x0.eq(Mux(adding, a_3.as_signed(), total[:LOW])),
+            x0.eq(Cat(total[:LOW], adding & total[LOW]).as_signed()),  # of ADD all of it: `a`, with its sign
             x1.eq(Mux(adding, b_3.as_signed(), total[LOW:].as_signed())),
             k0.eq(k_3),
             k1.eq(Mux(adding, bias_3, k_3)),

@@ -134,7 +134,6 @@ class LinkedCore(wiring.Component):
         m.submodules.autorun = autorun
         m.d.comb += [
             autorun.start.eq(self.start),
-            autorun.running.eq(core.running),
             autorun.loaded.eq(loader.loaded),
             loader.baked.eq(autorun.baked) if self.boot is None else autorun.busy.eq(loader.busy),
             autorun.granted.eq(~loader.host_we & ~loader.host_re),

@@ -8,7 +8,7 @@ from ...board import Board
 from ...config import HwConfig
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import dividers, mapping, parts, pins, report, timing
+from . import absorb, dividers, mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -87,17 +87,17 @@ class Ecp5:
         return files | {mapping.FILE: mapping.text()}
 
     def key(self, board: Board) -> dict[str, str]:
-        """The placer, where it is not the usual one."""
+        """What becomes of the netlist, and the placer, where it is not the usual one."""
         placer = parts.PLACERS.get(parts.die(board.device))
-        return {"placer": placer} if placer else {}
+        return {"netlist": absorb.identity(), **({"placer": placer} if placer else {})}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""
         return report.counts(cells)
 
     def netlist(self, text: str) -> str:
-        """As it is."""
-        return text
+        """With tables in the carry cells that read them (`absorb`)."""
+        return absorb.absorb_tables(text)
 
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """nextpnr-ecp5."""

@@ -16,10 +16,14 @@ class Bank:
 
     def __init__(self, external: ExternalMemory, number: int) -> None:
         self.open = Signal(name=f"open_{number}")
-        self.command = Countdown(max(external.rcd, external.rp), f"command_{number}")
-        """Until a column may come, or ACTIVATE if no row is open."""
+        self.opened = Countdown(external.rcd, f"opened_{number}")
+        """Until a column may come, after ACTIVATE."""
+        self.closed = Countdown(external.rp, f"closed_{number}")
+        """Until ACTIVATE may come, after PRECHARGE."""
         self.active = Countdown(external.ras, f"active_{number}")
+        """Until PRECHARGE may come, after ACTIVATE."""
         self.written = Countdown(external.wr, f"written_{number}")
+        """Until PRECHARGE may come, after a column was written."""
         self.ready = Signal(init=1, name=f"ready_{number}")
         """A row's command may come: PRECHARGE if one is open, else ACTIVATE. What it will be is worked out a cycle
         ahead."""
@@ -61,8 +65,6 @@ class Banks(wiring.Component):
         external, current, following = self.external, self.current, self.following
         banks = [Bank(external, number) for number in range(external.banks)]
         between, turn = Countdown(external.rrd, "between"), Countdown(external.turn, "turn")
-        for countdown in (between, turn, *(c for bank in banks for c in (bank.command, bank.active, bank.written))):
-            countdown.run(m)
 
         def of(segment: Any, values: list[Value]) -> Value:
             return (segment.hot & Cat(values)).any()
@@ -76,7 +78,7 @@ class Banks(wiring.Component):
             then.eq(both & of(following, [bank.row_command(following) for bank in banks])),
             column.eq(  # never with `now`: the row is open
                 self.current_valid & current.match & (~current.write | turn.ready)
-                & of(current, [bank.open & bank.command.ready for bank in banks])
+                & of(current, [bank.open & bank.opened.ready for bank in banks])
             ),
             self.now.eq(self.enable & now),
             self.then.eq(self.enable & ~now & then),
@@ -85,32 +87,30 @@ class Banks(wiring.Component):
         ]  # fmt: skip
         activate = Signal()
         m.d.comb += activate.eq((self.now & ~self.now_open) | (self.then & ~self.then_open))
-        with m.If(activate):
-            m.d.sync += between.start(external.rrd)
-        with m.If((self.column & ~current.write) | self.host_read):
-            m.d.sync += turn.start(external.turn)
+        between.run(m, activate)
+        turn.run(m, (self.column & ~current.write) | self.host_read)
         # A row is noted a cycle late: its segment is the same then, and no segment of another one is cut before.
         of_current = Signal()
         m.d.sync += of_current.eq(self.now)
         row = Mux(of_current, current.row, following.row)
         for number, bank in enumerate(banks):
-            touched, opened = (self.now & current.hot[number]) | (self.then & following.hot[number]), Signal()
-            between_ends = Mux(activate, external.rrd == 1, between.ends)
-            m.d.sync += [
-                bank.ready.eq(Mux(bank.open, bank.active.ends & bank.written.ends, bank.command.ends & between_ends)),
-                opened.eq(touched & ~bank.open),
-            ]
+            touched, touched_late = (Signal(name=f"{name}_{number}") for name in ("touched", "touched_late"))
+            m.d.comb += touched.eq((self.now & current.hot[number]) | (self.then & following.hot[number]))
+            m.d.sync += touched_late.eq(touched)
+            opens, writes = touched & ~bank.open, self.column & current.write & current.hot[number]
+            bank.opened.run(m, opens)
+            bank.active.run(m, opens)
+            bank.closed.run(m, touched & bank.open)
+            bank.written.run(m, writes)
+            # Whether it is touched is known last.
+            if_closed = bank.closed.ends & between.after(activate)
+            untouched = Mux(bank.open, bank.active.ends & bank.written.after(writes), if_closed)
+            just_touched = Mux(bank.open, (external.rp == 1) & between.ends, external.ras == 1)
+            m.d.sync += bank.ready.eq(Mux(touched, just_touched, untouched))
             with m.If(touched):
                 m.d.sync += bank.open.eq(~bank.open)
-                with m.If(bank.open):
-                    m.d.sync += [*bank.command.start(external.rp), bank.ready.eq((external.rp == 1) & between.ends)]
-                with m.Else():
-                    m.d.sync += [*bank.command.start(external.rcd), *bank.active.start(external.ras)]
-                    m.d.sync += bank.ready.eq(external.ras == 1)
-            with m.If(opened):
+            with m.If(touched_late & bank.open):
                 m.d.sync += self.rows[number].eq(row)
             with m.If(self.close):
                 m.d.sync += bank.open.eq(0)
-            with m.If(self.column & current.write & current.hot[number]):
-                m.d.sync += [*bank.written.start(external.wr), bank.ready.eq(bank.active.ends & (external.wr == 1))]
         return m

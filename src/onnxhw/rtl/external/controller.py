@@ -81,7 +81,7 @@ class Controller(wiring.Component):
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
         self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
         """When its sequence may begin; its first refresh has been."""
-        self._before_start.run(m)
+        self._before_start.run(m, self.start)
         m.d.comb += segments.clear.eq(self.clear)
         longest = max(external.power_up, external.rp, external.rfc, external.mrd)
         self._wait, self._of_start = Signal(range(longest + 1)), Signal()
@@ -89,7 +89,7 @@ class Controller(wiring.Component):
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
         with m.If(self.start):
-            m.d.sync += [self._asked.eq(1), *self._before_start.start(external.sequence)]
+            m.d.sync += self._asked.eq(1)
         with m.FSM():
             self._initialise(m)
             self._run(m, segments, banks)
@@ -231,11 +231,12 @@ class Controller(wiring.Component):
             memory.a.eq(self._address),
             memory.dqm.eq(Mux(self.initialised, 0, Const(-1, len(memory.dqm)))),
             memory.dq_o.eq(Mux(self._in_run, self.w_data, self.host_w_data)),
-            memory.dq_oe.eq(op == SdramCommand.WRITE),
+            memory.dq_oe.eq(self.w_next | self.host_w_next),
         ]
         reads = Signal(external.read_latency)
         of_host = Signal(external.read_latency)
-        m.d.sync += [reads.eq(Cat(op == SdramCommand.READ, reads)), of_host.eq(Cat(self._of_host, of_host))]
+        read = (banks.column & ~banks.current.write) | banks.host_read
+        m.d.sync += [reads.eq(Cat(read, reads)), of_host.eq(Cat(self._of_host, of_host))]
         m.d.comb += [
             self.r_data.eq(memory.dq_i),
             self.r_valid.eq(reads[-1] & ~of_host[-1]),

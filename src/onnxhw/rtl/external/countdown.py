@@ -1,23 +1,30 @@
 """`Countdown`: until when something must wait, with the answer in a register."""
 
-from typing import Any
-
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 
 
 class Countdown:
-    """`ready` is high again `cycles` cycles after the one in which `start` was assigned; high at first."""
+    """`ready` is low from the cycle after `start` on, and high again `cycles` cycles after it; high at first.
 
-    def __init__(self, most: int, name: str) -> None:
-        self.left = Signal(range(most + 1), name=f"{name}_left")
+    What starts it may come late in its cycle: of the counter it reaches one register alone, and is acted on in the
+    next cycle. `start` is given to `run`.
+    """
+
+    def __init__(self, cycles: int, name: str) -> None:
+        self.cycles = cycles
         self.ready = Signal(init=1, name=f"{name}_ready")
-        self.ends = self.left <= 1
+        self._left = Signal(range(max(cycles, 2)), name=f"{name}_left")
+        self._started = Signal(name=f"{name}_started")
+        self.ends = Signal(name=f"{name}_ends")
         """`ready` is high in the next cycle, unless there is a start."""
 
-    def run(self, m: Module) -> None:
-        """Counts in every cycle; comes before any `start`."""
-        m.d.sync += [self.left.eq(Mux(self.left == 0, 0, self.left - 1)), self.ready.eq(self.ends)]
+    def after(self, start: Value) -> Value:
+        """What `ready` is in the next cycle, if `start` tells of a start in this one."""
+        return self.ends | start if self.cycles == 1 else self.ends & ~start
 
-    def start(self, cycles: int) -> list[Any]:
-        """Assignments for domain "sync"."""
-        return [self.left.eq(cycles - 1), self.ready.eq(cycles == 1)]
+    def run(self, m: Module, start: Value) -> None:
+        """Counts in every cycle; `start`: it begins anew."""
+        left, started = self._left, self._started
+        m.d.comb += self.ends.eq(Mux(started, self.cycles <= 2, left <= 1))
+        m.d.sync += [started.eq(start), self.ready.eq(self.after(start))]
+        m.d.sync += left.eq(Mux(started, max(self.cycles - 2, 0), Mux(left == 0, 0, left - 1)))

@@ -108,8 +108,11 @@ class CommandEngine(wiring.Component):
             self.loaded.eq(state.loaded),
             load_crc.start.eq(state.clears),
             frame.r_addr.eq(Mux(state.again, Cat(state.kept, 1), state.index)),
-            description.r_addr.eq(self.host_addr[: len(description.r_addr)]),
         ]
+        # The core's answer takes longer than any of these: a register on the way does not matter.
+        own, where = Signal(32), Signal.like(description.r_addr)
+        m.d.sync += [own.eq(self._registers(state, load_crc)), where.eq(self.host_addr)]
+        m.d.comb += description.r_addr.eq(where)
         if self.info.external:
             m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
             with m.If(self.stopped):
@@ -132,7 +135,6 @@ class CommandEngine(wiring.Component):
             self._write(m, frame, checks, state, load_crc)
             stream(m, state, self)
             self._answer(m, frame, checks, state, sender)
-            own = self._registers(state, load_crc)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
 
@@ -343,28 +345,30 @@ class CommandEngine(wiring.Component):
     ) -> None:
         """Words of the payload: from the core, the description of the design, the link's registers, or kept."""
         word = sender.i
-        # Kept a cycle late: nobody reads it that soon.
+        # Kept a cycle late: nobody reads it that soon. From where words come is the same from DECIDE on.
+        reads_info, reads_kept, reads_own = Signal(), Signal(), Signal()
         m.d.sync += [
-            frame.keep_we.eq(0), frame.keep_addr.eq(state.kept), frame.keep_data.eq(word.payload.word)
-        ]
+            frame.keep_we.eq(0), frame.keep_addr.eq(state.kept), frame.keep_data.eq(word.payload.word),
+            reads_info.eq(checks.command[Command.INFO]), reads_kept.eq(state.again & ~checks.command[Command.INFO]),
+            reads_own.eq(checks.registers & checks.command[Command.READ] & ~state.again), state.passes.eq(0),
+        ]  # fmt: skip
         with m.State("FETCH"), m.If(word.ready):
             m.d.sync += self.host_re.eq(1)
             m.next = "TAKE"
         # The core answers any read; the sender, which was ready, takes the word in that cycle.
         with m.State("TAKE"):
             m.d.comb += [word.valid.eq(self.host_rvalid), word.payload.last.eq(state.left == 1)]
-            with m.If(checks.command[Command.INFO]):
+            with m.If(reads_info):
                 m.d.comb += word.payload.word.eq(description)
-            with m.Elif(state.again):
+            with m.Elif(reads_kept):
                 m.d.comb += word.payload.word.eq(frame.r_data)
-            with m.Elif(checks.registers & checks.command[Command.READ]):
+            with m.Elif(reads_own):
                 m.d.comb += word.payload.word.eq(own)
             with m.Else():
                 m.d.comb += word.payload.word.eq(self.host_rdata)
-            m.d.sync += frame.keep_we.eq(self.host_rvalid & ~checks.command[Command.INFO] & ~state.again)
+            m.d.sync += frame.keep_we.eq(self.host_rvalid & ~reads_info & ~reads_kept)
             with m.If(self.host_rvalid):
-                m.d.comb += state.passes.eq(1)
-                m.d.sync += [state.kept.eq(state.kept + 1), state.left.eq(state.left - 1)]
+                m.d.sync += [state.passes.eq(1), state.kept.eq(state.kept + 1), state.left.eq(state.left - 1)]
                 m.next = "FETCH"
                 with m.If(state.left == 1):
                     m.next = "FORGET"

@@ -45,7 +45,7 @@ class LinkState:
         self.armed = Signal()
         """A RUN waits for them."""
         self.passes = Signal()
-        """A word has been read: `host_addr` goes on to the next."""
+        """A word was read a cycle ago: `host_addr` goes on to the next."""
         self.forgets = Signal()
         """In the next cycle `complete` and `armed` end, as `following` does with `restarts`: many decide that."""
         self.restarts = Signal()

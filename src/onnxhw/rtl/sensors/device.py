@@ -112,7 +112,7 @@ class CameraDevice(wiring.Component):
         with m.If(autorun.baked):
             m.d.sync += baked.eq(1)
         m.d.comb += [
-            session.baked.eq(baked), autorun.start.eq(session.start), autorun.running.eq(core.running),
+            session.baked.eq(baked), autorun.start.eq(session.start),
             autorun.loaded.eq(baked), autorun.granted.eq(1), core.host_wstrb.eq(0xF),
         ]  # fmt: skip
         given = ("host_space", "host_addr", "host_wdata", "host_we", "host_re")

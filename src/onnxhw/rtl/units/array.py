@@ -10,17 +10,18 @@ from ...isa.units import Unit
 from ..accumulator import Accumulators
 from ..decode import Decoded
 from ..delay import delay
+from ..input_bounds import with_bounds
 from ..loops import LoopNest
 from ..systolic import SystolicArray
 from .streaming import StreamingUnit
 
 LEVELS = {"kt": 12, "sub": 6, "kh": 8, "kw": 8, "nt": 12, "oh": 12, "ow": 12}
-VALUES = {
+VALUES = with_bounds({
     "a": (16, ("kt", "kh", "kw", "oh", "ow")),
     "ih": (16, ("kh", "oh")),
     "iw": (16, ("kw", "ow")),
     "sub": (6, ("sub",)),
-}
+})  # fmt: skip
 
 
 class ArrayUnit(StreamingUnit):

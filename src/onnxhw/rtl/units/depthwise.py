@@ -11,12 +11,13 @@ from ...isa.units import Unit
 from ..accumulator import WindowSums
 from ..decode import Decoded
 from ..delay import delay
+from ..input_bounds import with_bounds
 from ..kernel_window import KernelWindow, WindowCounter
 from ..loops import LoopNest
 from .streaming import StreamingUnit
 
 LEVELS = {"kh": 8, "kw": 8, "oh": 12, "ow": 12}
-VALUES = {"a": (16, ("kh", "kw", "oh", "ow")), "ih": (16, ("kh", "oh")), "iw": (16, ("kw", "ow"))}
+VALUES = with_bounds({"a": (16, ("kh", "kw", "oh", "ow")), "ih": (16, ("kh", "oh")), "iw": (16, ("kw", "ow"))})
 
 
 class DepthwiseUnit(StreamingUnit):

@@ -142,10 +142,10 @@ class MoveUnit(UnitComponent):
         stride = host_stride(self.config.word)
         shift = (stride - 1).bit_length()
         reading, reads, pops = Signal(), Signal(), Signal()
-        under_way = Signal(range(BUFFER + 1))
-        """Words that are read, or in the buffer."""
+        under_way, full = Signal(range(BUFFER + 1)), Signal()
+        """Words that are read, or in the buffer; there are `BUFFER` of them."""
         m.d.comb += [
-            reads.eq(reading & (under_way != BUFFER)),
+            reads.eq(reading & ~full),
             read.request.en.eq(reads),
             read.request.addr.eq(chip.value.c[shift:]),
         ]
@@ -156,6 +156,7 @@ class MoveUnit(UnitComponent):
             with m.If(chip.last.block):
                 m.d.sync += reading.eq(0)
         m.d.sync += under_way.eq(under_way + reads - pops)
+        m.d.sync += full.eq(~pops & (full | (reads & (under_way == BUFFER - 1))))
 
         place = delay(m, chip.value.c[:shift] if shift else Const(0, 1), ACT_READ, name="place", reset=False)
         found, word = Signal(), Signal(32, reset_less=True)
@@ -163,17 +164,20 @@ class MoveUnit(UnitComponent):
         m.d.comb += words.eq(read.word)
         m.d.sync += [found.eq(delay(m, reads, ACT_READ, name="reads")), word.eq(words.word_select(place, 32))]
         m.submodules.buffer = buffer = memory.Memory(shape=32, depth=BUFFER, init=[])
-        into, out = buffer.write_port(), buffer.read_port(domain="comb")
+        # The word at hand and the next one are both read, and chosen last.
+        into, out, ahead = buffer.write_port(), *(buffer.read_port(domain="comb") for _ in range(2))
         taken, before, behind = Signal(), Signal.like(out.addr), Signal.like(out.addr, init=1)
-        m.d.comb += [into.data.eq(word), into.en.eq(found), out.addr.eq(Mux(pops, behind, before))]
-        m.d.sync += [taken.eq(controller.w_next), before.eq(out.addr), behind.eq(out.addr + 1)]
+        m.d.comb += [into.data.eq(word), into.en.eq(found), out.addr.eq(before), ahead.addr.eq(behind)]
+        m.d.sync += taken.eq(controller.w_next)
+        with m.If(pops):
+            m.d.sync += [before.eq(behind), behind.eq(behind + 1)]
         with m.If(found):
             m.d.sync += into.addr.eq(into.addr + 1)
         if self.columns == 1:
-            m.d.comb += [pops.eq(taken), controller.w_data.eq(out.data)]
+            m.d.comb += [pops.eq(taken), controller.w_data.eq(Mux(pops, ahead.data, out.data))]
         else:
             half, second = Signal(), Signal()
             m.d.comb += [second.eq(half ^ taken), pops.eq(half & taken)]
             m.d.sync += half.eq(second)
-            m.d.comb += controller.w_data.eq(Mux(second, out.data[16:], out.data[:16]))
+            m.d.comb += controller.w_data.eq(Mux(pops, ahead.data[:16], Mux(second, out.data[16:], out.data[:16])))
         return pops & ~reading & (under_way == 1)

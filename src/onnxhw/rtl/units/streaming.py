@@ -12,6 +12,7 @@ from ...isa.units import STREAMING, Unit
 from ..accumulator import target
 from ..decode import Decoded
 from ..delay import delay
+from ..input_bounds import within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name, reads_unaligned, unturned
 
@@ -84,6 +85,7 @@ class StreamingUnit(UnitComponent):
         where the pixel lies outside. The bytes are at their user `ACT_READ` + 1 cycles later."""
         (read,) = by_name(self.read).values()
         within = Signal()
+        following = Decoded(kinds(self.config)[self.UNIT], self.issue.bits)
         groups = -(-len(read.word) // (8 * count))
         within_4 = delay(m, within, ACT_READ, name="within")
         pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
@@ -91,7 +93,7 @@ class StreamingUnit(UnitComponent):
         lanes = Signal(8 * count * groups)
         at = loops.value.a
         m.d.comb += [
-            within.eq((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)),
+            within.eq(within_input(m, loops, following)),
             read.request.en.eq(self.status.busy & within),
             read.request.addr.eq(at),
             lanes.eq(read.word),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
 from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
@@ -22,6 +22,7 @@ from ...isa.units import Unit
 from ..cells import BlockRam, DuplicatedRegister
 from ..decode import Decoded
 from ..delay import delay
+from ..input_bounds import with_bounds, within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name
 from ..requantize import RequantizeLane
@@ -29,13 +30,13 @@ from ..tables import Tables
 from ..window_reduce import WindowReduce
 
 LEVELS = {"cb": 12, "oh": 15, "ow": 15, "kh": 8, "kw": 10}
-VALUES = {
+VALUES = with_bounds({
     "a": (16, ("cb", "oh", "ow", "kh", "kw")),
     "b": (16, ("cb", "oh", "ow", "kw")),
     "ih": (16, ("oh", "kh")),
     "iw": (16, ("ow", "kw")),
     "p": (16, ("cb",)),
-}
+})  # fmt: skip
 OUT_LEVELS = {"cb": 12, "oh": 15, "ow": 15}
 OUT_VALUES = {"o": (16, ("cb", "oh", "ow"))}
 OUT_FIELDS = ("o_base", *(f"o_{level}" for level in OUT_LEVELS), *(f"{level}_n" for level in OUT_LEVELS))
@@ -84,7 +85,7 @@ class VectorUnit(UnitComponent):
         read, first, word_ends, plane, last = self._sequence(m, loops, now, following)
         window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
         inside = Signal()  # whether the position counts, and may be read; always, but for windows
-        m.d.comb += inside.eq(~window | ((loops.value.ih < now.in_h) & (loops.value.iw < now.in_w)))
+        m.d.comb += inside.eq(~window | within_input(m, loops, following))
         later = ACT_READ + reduce.latency - DRAIN_READ - bool(self.config.depthwise)
         self._addresses(m, loops, now, read & inside)
         drained = self._drain(m, loops, now, later)
@@ -256,7 +257,10 @@ class VectorUnit(UnitComponent):
         m.d.comb += of_group.i.eq(Cat(fresh_5, again_5, new_5, column_5[:column_bits], lane_5[:lane_bits]))
 
         # Cycle 7: operands and parameters of the group.
-        settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi)  # these hold still: a cycle later will do
+        # These hold still: a cycle or two later will do.
+        above_lo, above_hi = (Signal(signed(10), name=name, reset_less=True) for name in ("above_lo", "above_hi"))
+        m.d.sync += [above_lo.eq(now.zy - now.lo), above_hi.eq(now.zy - now.hi - 1)]
+        settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi, above_lo, above_hi)
         m.submodules.settings = mine = DuplicatedRegister(len(settings), config.lanes)
         m.d.comb += mine.i.eq(settings)
         results = []
@@ -265,7 +269,8 @@ class VectorUnit(UnitComponent):
             m.submodules[f"lane_{q}"] = unit
             columns = [drain_6.word_select(g * config.lanes + q, config.acc_bits) for g in range(config.col_groups)]
             self._feed(m, q, unit, of_group.o[q], columns, reduce, param_6.word_select(q, PARAM_BITS))
-            m.d.comb += Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi).eq(mine.o[q])
+            taken = Cat(unit.op, unit.exact, unit.zero_point, unit.lo, unit.hi, unit.above_lo, unit.above_hi)
+            m.d.comb += taken.eq(mine.o[q])
             results.append(unit.y)
         return delay(m, valid_6, 1, name="valid"), results
 
