@@ -126,7 +126,8 @@ def test_a_worker_without_onnxhw_is_that_error_and_is_not_waited_for():
     absent = "import sys; sys.modules['onnxhw'] = None"
     settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "preload": [absent]}
     with distributed.LocalCluster(processes=True, **settings) as local:
-        with pytest.raises(ToolError, match="a worker has no onnxhw") as caught, pool(scheduler=local.scheduler_address):
+        address = local.scheduler_address
+        with pytest.raises(ToolError, match="a worker has no onnxhw") as caught, pool(scheduler=address):
             pass
         assert caught.value.code == "E7114"
 

@@ -27,8 +27,8 @@ MAPPINGS: dict[str, tuple[list[str], dict[str, str]]] = {
 }
 """By family: Yosys' commands from a design to its netlist, as for a bitstream but for pads, and their files."""
 COMPUTING = ("ecp5",)
-"""Families whose `Family.netlist` changes cells that compute; Gowin's adds tables that pass a value, and names nets like
-cells, which Yosys does not read."""
+"""Families whose `Family.netlist` changes cells that compute; Gowin's adds tables that pass a value, and names nets
+like cells, which Yosys does not read."""
 CELLS = Path(__file__).with_name("cells")
 VECTORS = 1 << 17
 """Most steps of one simulation."""
