@@ -20,7 +20,7 @@ from typing import Any
 
 from onnxhw.board import find
 from onnxhw.build import duration
-from onnxhw.build.flow import FlowEvent, FlowOptions, build
+from onnxhw.build.flow import FlowEvent, FlowOptions, build, log_of
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.pipeline import target
@@ -87,7 +87,10 @@ def route(
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
-    return {"row": row, "key": built.key, "bitstream_sha256": hashlib.sha256(built.bitstream).hexdigest()}
+    log = logs / f"{name}-{board.name}" / log_of(family_of(board), built.seed)
+    digests = {str(built.seed): hashlib.sha256(log.read_bytes()).hexdigest()} if not built.cached else {}
+    bitstream = hashlib.sha256(built.bitstream).hexdigest()
+    return {"row": row, "key": built.key, "bitstream_sha256": bitstream, "logs_sha256": digests}
 
 
 def sweep(name: str, board_name: str, seeds: int, workplace: TaskPool, **options: Any) -> dict[str, Any]:
@@ -97,6 +100,7 @@ def sweep(name: str, board_name: str, seeds: int, workplace: TaskPool, **options
     found = [wait() for wait in waiting]
     best = max(found, key=lambda each: float(each["row"]["fmax_mhz"]))
     best["row"]["mhz_by_seed"] = {str(each["row"]["seed"]): each["row"]["fmax_mhz"] for each in found}
+    best["logs_sha256"] = {seed: digest for each in found for seed, digest in each["logs_sha256"].items()}
     return best
 
 
@@ -106,7 +110,8 @@ def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> di
 
 
 def record(folder: Path, found: dict[str, Any], words: str) -> None:
-    """Write a result as ``routed/`` has them; of one from the cache the seconds are those of the run that made it."""
+    """Write a result as ``routed/`` has them, with the digests of place and route's logs by seed; of one from the cache
+    there are none, and the seconds are those of the run that made it."""
     row = dict(found["row"])
     path = folder / (f"{row['preset']}.json" if row["preset"].startswith(row["board"]) else
                      f"{row['preset']}-on-{row['board']}.json")  # fmt: skip
@@ -114,11 +119,13 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
         old = json.loads(path.read_text())["result"]["seconds"] if path.exists() else None
         noted = duration.expected(preset(row["preset"]), find(row["board"]))
         row["seconds"] = round(noted.seconds) if noted.stages else old
+    digests = {"logs_sha256": found["logs_sha256"]} if found["logs_sha256"] else {}
     result = {
         "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),
         "tools": {name: metadata.version(name) for name in packages(row["board"])},
         "key": found["key"],
         "bitstream_sha256": found["bitstream_sha256"],
+        **digests,
         "result": row,
     }
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
