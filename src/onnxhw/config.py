@@ -203,6 +203,12 @@ class HwConfig:
         """Multipliers of the array that are the device's cells."""
         return self.array_multipliers - self.array_fabric if self.multiplier == "dsp" else 0
 
+    def array_style(self, element: int, column: int) -> str:
+        """What the multiplier of an element of the array is made of; column -1 is that of the activation products."""
+        columns_before = self.cols - column - (0 if self.fast else 1) if column >= 0 else 0
+        place = element + self.rows // self.element_rows * columns_before
+        return self.multiplier if place >= self.array_fabric else "fabric"
+
     @property
     def drain_rows(self) -> int:
         """Rows of the largest accumulator memory."""

@@ -79,7 +79,7 @@ class SystolicArray(wiring.Component):
             rows = self._weight_rows(m, c, enable, column)
             north: Value | int = 0
             for e in elements:
-                style, role = self._style(e, c), self._role(e, c)
+                style, role = config.array_style(e, c), self._role(e, c)
                 pe = ProcessingElement(config.psum_bits, config.element_rows, style, role, shared)
                 m.submodules[f"pe_{e}_{c}"] = pe
                 mine = rows[e * config.element_rows : (e + 1) * config.element_rows]
@@ -99,12 +99,6 @@ class SystolicArray(wiring.Component):
             m.d.comb += self.sums[c].eq(delay(m, north, later, name=f"deskew_{c}", reset=False))
         return m
 
-    def _style(self, e: int, c: int) -> str:
-        """What the multiplier of an element is made of; column -1 is that of the activation products."""
-        config = self.config
-        place = e + config.rows // config.element_rows * (config.cols - c - (0 if config.fast else 1) if c >= 0 else 0)
-        return config.multiplier if place >= config.array_fabric else "fabric"
-
     def _role(self, e: int, c: int) -> str:
         """The role of the multiplier of an element; column -1 is that of the activation products."""
         return f"products_{e}" if c < 0 else f"pe_{e}_{c}"
@@ -114,7 +108,7 @@ class SystolicArray(wiring.Component):
         config = self.config
         north: Value | int = 0
         for e in range(len(west_a)):
-            element = ActivationElement(config.psum_bits, self._style(e, -1), self._role(e, -1), shared)
+            element = ActivationElement(config.psum_bits, config.array_style(e, -1), self._role(e, -1), shared)
             m.submodules[f"products_{e}"] = element
             m.d.comb += [element.a.eq(west_a[e]), element.north.eq(north)]
             north = element.south

@@ -60,6 +60,17 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
 
 
+def test_elements_of_fabric_leave_their_sites_to_the_lanes():
+    whole = PRESETS["ulx3s-85f"]
+    config = dataclasses.replace(whole, name="more in lanes", array_fabric=32, requant_dsps=3)
+    array, lanes = array_sites(DEVICE, config), lane_sites(DEVICE, config)
+    fabric = {(r, c) for r in range(8) for c in (-1, 13, 14, 15)}
+    assert array == {place: site for place, site in array_sites(DEVICE, whole).items() if place not in fabric}
+    assert [len(lane) for lane in lanes] == [3] * config.lanes
+    placed = [*array.values(), *(site for lane in lanes for site in lane)]
+    assert len(set(placed)) == len(placed) == config.array_dsps + 3 * config.lanes == 152
+
+
 def test_the_link_lies_between_core_and_external_memory():
     """At the left of its row, or in the middle: the pins of the memory are at the right."""
     for name, low, high in (("ulx3s-85f", 0, 15), ("ulx3s-85f+sdram", 50, 70)):

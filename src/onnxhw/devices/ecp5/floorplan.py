@@ -62,7 +62,8 @@ def plan(device: str, config: HwConfig) -> FloorPlan:
 
 
 def array_sites(device: str, config: HwConfig) -> dict[tuple[int, int], str]:
-    """Site names by (element, column) of an array, the activation products' column is -1.
+    """Site names by (element, column) of an array, the activation products' column is -1. Elements whose multiplier is
+    fabric have none, and leave theirs free.
 
     Empty where the device is not known or the array too large.
     """
@@ -84,7 +85,8 @@ def array_sites(device: str, config: HwConfig) -> dict[tuple[int, int], str]:
         for r in range(rows):
             group, member = divmod(r * width + place, len(GROUP))
             offset, name = GROUP[member]
-            found[r, first + c] = f"X{groups[group] + offset}/Y{line}/{name}"
+            if config.array_style(r, first + c) == "dsp":
+                found[r, first + c] = f"X{groups[group] + offset}/Y{line}/{name}"
     return found
 
 
