@@ -31,6 +31,8 @@ async def equals_fixed(dut: Any) -> None:
         dut.op.value, dut.exact.value = int(op), exact
         for name, value in (("zero_point", zero_point), ("lo", lo), ("hi", hi)):
             drive(getattr(dut, name), value, 8)
+        drive(dut.above_lo, zero_point - lo, 10)
+        drive(dut.above_hi, zero_point - hi - 1, 10)
         await tick(dut)
         expected: list[tuple[int, str]] = []
         total = 0
