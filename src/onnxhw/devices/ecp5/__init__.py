@@ -8,7 +8,7 @@ from ...board import Board
 from ...config import HwConfig
 from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
-from . import absorb, dividers, mapping, parts, pins, report, timing
+from . import carry, dividers, mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
@@ -89,15 +89,15 @@ class Ecp5:
     def key(self, board: Board) -> dict[str, str]:
         """What becomes of the netlist, and the placer, where it is not the usual one."""
         placer = parts.PLACERS.get(parts.die(board.device))
-        return {"netlist": absorb.identity(), **({"placer": placer} if placer else {})}
+        return {"netlist": carry.identity(), **({"placer": placer} if placer else {})}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""
         return report.counts(cells)
 
     def netlist(self, text: str) -> str:
-        """With tables in the carry cells that read them (`absorb`)."""
-        return absorb.absorb_tables(text)
+        """By `carry.finish`."""
+        return carry.finish(text)
 
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """nextpnr-ecp5."""

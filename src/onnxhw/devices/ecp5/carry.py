@@ -1,8 +1,9 @@
-"""Lookup tables that only carry cells read, made part of these.
+"""Carry cells between Yosys and nextpnr: lookup tables that only they read are made part of them, and chains end.
 
 Each half of a carry cell (CCU2C) begins with a lookup table of four inputs. Yosys uses two of them for what is added,
 and puts into tables of their own what the operands are made of, be it the choice of one of two. Where all of that has
-four inputs at most it fits the half: one table, one level of logic and one wire less.
+four inputs at most it fits the half: one table, one level of logic and one wire less. And for each carry that Yosys
+has named, nextpnr adds a cell that leads it out of its chain, whether anything reads it or not.
 """
 
 import hashlib
@@ -98,8 +99,9 @@ def _place(count: int, propagates: tuple[int, ...], generates: tuple[int, ...]) 
     return None
 
 
-def absorb_tables(netlist: str) -> str:
-    """Yosys' netlist (JSON of one flat module) with these tables in their carry cells."""
+def finish(netlist: str) -> str:
+    """Yosys' netlist (JSON of one flat module) with these tables in their carry cells, and no carry that nobody
+    reads."""
     record = json.loads(netlist)
     (module,) = (found for found in record["modules"].values() if "top" in found["attributes"])
     cells: dict[str, Any] = module["cells"]
@@ -140,9 +142,19 @@ def absorb_tables(netlist: str) -> str:
             waiting.extend([leaf] if leaf in tables else [])
     for name, number in sorted(changed):
         _rewrite(cells[name], number, halves[name, number])
+    _end_chains(cells, outside)
     for named in module["netnames"].values():
         named["bits"] = ["x" if bit in gone else bit for bit in named["bits"]]
     return json.dumps(record)
+
+
+def _end_chains(cells: dict[str, Any], outside: set[int]) -> None:
+    """Leave out carries that nobody reads, behind the last cell of a chain: what leads them out is a twelfth of all
+    logic."""
+    read = outside.union(*(_inputs(cell) for cell in cells.values()))
+    for cell in cells.values():
+        if cell["type"] == "CCU2C" and not read.intersection(cell["connections"].get("COUT", [])):
+            cell["connections"]["COUT"] = ["x"]
 
 
 def _carries(cell: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Tables in carry cells: the netlist computes what it did, and only what has a place is absorbed."""
+"""Carry cells: the netlist computes what it did, only what has a place is absorbed, and chains end."""
 
 import json
 import random
@@ -8,7 +8,7 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import find_family
-from onnxhw.devices.ecp5.absorb import absorb_tables, identity
+from onnxhw.devices.ecp5.carry import finish, identity
 
 SUM, COUT, CIN = 50, 60, 61
 ADD, ADD_LOW_D = 0x96AA, 0x666A
@@ -35,17 +35,17 @@ def cell(kind, parameters, ports, outputs):
 
 
 def netlist(shown=(), **cells):
-    """One module, beside a library's; `shown` are nets that leave it, next to the carry cell's."""
+    """One module, beside a library's; `shown` are nets that leave it, next to the carry."""
     nets = {bit for each in cells.values() for bits in each["connections"].values() for bit in bits if type(bit) is int}
     top = {
-        "attributes": {"top": "1"}, "cells": cells, "ports": {"out": {"direction": "output", "bits": list(shown)}},
+        "attributes": {"top": "1"}, "cells": cells, "ports": {"out": {"direction": "output", "bits": [COUT, *shown]}},
         "netnames": {f"n{bit}": {"hide_name": 0, "bits": [bit], "attributes": {}} for bit in nets},
     }  # fmt: skip
     return json.dumps({"modules": {"LUT4": {"attributes": {"blackbox": "1"}}, "top": top}})
 
 
 def absorbed(text):
-    module = json.loads(absorb_tables(text))["modules"]["top"]
+    module = json.loads(finish(text))["modules"]["top"]
     return module["cells"]
 
 
@@ -130,9 +130,18 @@ def test_a_table_of_many_halves_stays():
     assert tables(absorbed(three)) == 1
 
 
+def test_a_carry_that_nobody_reads_leads_nowhere():
+    """nextpnr would lead it out by another cell."""
+    ends = carry((10, 11), (12, 13))
+    ends["connections"]["COUT"] = [70]
+    on = carry((14, 15), (16, 17))
+    cells = absorbed(netlist(on=on, ends=ends | {"connections": ends["connections"] | {"CIN": [COUT]}}))
+    assert (cells["on"]["connections"]["COUT"], cells["ends"]["connections"]["COUT"]) == ([COUT], ["x"])
+
+
 def test_no_name_is_left_of_a_net_that_is_gone():
     text = netlist(gate=lut(20, 0x8888, A=10, B=11), c=carry((20, 12), (13, 14)))
-    names = json.loads(absorb_tables(text))["modules"]["top"]["netnames"]
+    names = json.loads(finish(text))["modules"]["top"]["netnames"]
     assert names["n20"]["bits"] == ["x"]
     assert names["n10"]["bits"] == [10]
 
@@ -140,5 +149,5 @@ def test_no_name_is_left_of_a_net_that_is_gone():
 def test_it_is_what_becomes_of_netlists_and_is_part_of_the_key():
     text = netlist(gate=lut(20, 0x8888, A=10, B=11), c=carry((20, 12), (13, 14)))
     family = find_family("ecp5")
-    assert family.netlist(text) == absorb_tables(text) != text
+    assert family.netlist(text) == finish(text) != text
     assert family.key(find("ulx3s-85f"))["netlist"] == identity()
