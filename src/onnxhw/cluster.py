@@ -192,7 +192,11 @@ def _run(code: str, function: Callable[..., T], *arguments: Any) -> T:
 def require_package(client: Any) -> None:
     """`ToolError` E7114 if a worker that is there cannot import onnxhw: what it is given it could not even read, and
     Dask would wait for it. The function is Python's own, so that it can be."""
-    for worker, found in client.run(import_module, __package__, on_error="return").items():
+    try:
+        answers = client.run(import_module, __package__, on_error="return")
+    except OSError as error:
+        raise lost() from error
+    for worker, found in answers.items():
         if isinstance(found, Exception):
             hint = "install the same on all workers, and start them again"
             raise ToolError("E7114", f"a worker has no onnxhw: {found}", where=worker, hint=hint)

@@ -8,7 +8,7 @@ import pytest
 
 from onnxhw.board import find
 from onnxhw.devices import find_family
-from onnxhw.devices.ecp5.carry import finish, identity
+from onnxhw.devices.ecp5.carry import IDENTITY, finish
 
 SUM, COUT, CIN = 50, 60, 61
 ADD, ADD_LOW_D = 0x96AA, 0x666A
@@ -150,4 +150,4 @@ def test_it_is_what_becomes_of_netlists_and_is_part_of_the_key():
     text = netlist(gate=lut(20, 0x8888, A=10, B=11), c=carry((20, 12), (13, 14)))
     family = find_family("ecp5")
     assert family.netlist(text) == finish(text) != text
-    assert family.key(find("ulx3s-85f"))["netlist"] == identity()
+    assert family.key(find("ulx3s-85f"))["netlist"] == IDENTITY

@@ -89,7 +89,7 @@ class Ecp5:
     def key(self, board: Board) -> dict[str, str]:
         """What becomes of the netlist, and the placer, where it is not the usual one."""
         placer = parts.PLACERS.get(parts.die(board.device))
-        return {"netlist": carry.identity(), **({"placer": placer} if placer else {})}
+        return {"netlist": carry.IDENTITY, **({"placer": placer} if placer else {})}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""

@@ -17,6 +17,8 @@ from typing import Any
 INPUTS = "ABCD"
 MOST_READERS = 2
 """Halves that a table is absorbed by. With more of them its inputs would get more wires than it had."""
+IDENTITY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+"""What this file was when it was loaded, whatever becomes of it meanwhile: a result is of the netlist that it made."""
 
 
 class _Half:
@@ -189,8 +191,3 @@ def _rewrite(cell: dict[str, Any], number: int, half: _Half) -> None:
     for pin in INPUTS:
         cell["connections"][f"{pin}{number}"] = [pins.get(pin, "1")]
     cell["parameters"][f"INIT{number}"] = f"{table:016b}"
-
-
-def identity() -> str:
-    """What this file is: a result is of the netlist that it made."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
