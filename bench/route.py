@@ -20,6 +20,7 @@ from typing import Any
 
 from onnxhw.board import find
 from onnxhw.build import duration
+from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.flow import FlowEvent, FlowOptions, build, log_of
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
@@ -35,6 +36,8 @@ DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3
 COLUMNS = ("preset", "board", "lut", "ff", "dsp", "ebr", "fmax_mhz", "wanted_mhz", "timing_met", "seed", "seconds")
 PACKAGES = ("amaranth", "amaranth-boards")
 """What decides over a result besides our sources and the packages of the family's tools."""
+KEY = "key"
+"""The file beside the logs that tells the key of the bitstream that they are of."""
 
 
 def packages(board_name: str) -> tuple[str, ...]:
@@ -87,10 +90,20 @@ def route(
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
-    log = logs / f"{name}-{board.name}" / log_of(family_of(board), built.seed)
-    digests = {str(built.seed): hashlib.sha256(log.read_bytes()).hexdigest()} if not built.cached else {}
+    digests = {str(built.seed): found} if (found := digest_of_log(built, logs / f"{name}-{board.name}")) else {}
     bitstream = hashlib.sha256(built.bitstream).hexdigest()
     return {"row": row, "key": built.key, "bitstream_sha256": bitstream, "logs_sha256": digests}
+
+
+def digest_of_log(built: Bitstream, folder: Path) -> str:
+    """The digest of the log of the run that made a bitstream, now or before; empty if the log in the folder is that of
+    another run."""
+    made, log = folder / KEY, folder / log_of(family_of(built.board), built.seed)
+    if not built.cached:
+        made.write_text(built.key, encoding="utf-8")
+    if not made.exists() or made.read_text(encoding="utf-8") != built.key:
+        return ""
+    return hashlib.sha256(log.read_bytes()).hexdigest()
 
 
 def sweep(name: str, board_name: str, seeds: int, workplace: TaskPool, **options: Any) -> dict[str, Any]:
@@ -110,8 +123,8 @@ def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> di
 
 
 def record(folder: Path, found: dict[str, Any], words: str) -> None:
-    """Write a result as ``routed/`` has them, with the digests of place and route's logs by seed; of one from the cache
-    there are none, and the seconds are those of the run that made it."""
+    """Write a result as ``routed/`` has them, with the digests of place and route's logs by seed so far as they are
+    there; the seconds of one from the cache are those of the run that made it."""
     row = dict(found["row"])
     path = folder / (f"{row['preset']}.json" if row["preset"].startswith(row["board"]) else
                      f"{row['preset']}-on-{row['board']}.json")  # fmt: skip
@@ -131,17 +144,24 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
+def at_least_one(text: str) -> int:
+    """A positive whole number, for argparse."""
+    if not text.isascii() or not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
+    return int(text)
+
+
 def main() -> int:
     """Parse the arguments, print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", default=DEFAULT, metavar="PRESET:BOARD")
-    parser.add_argument("--seeds", type=int, default=1, help="seeds to try until one meets the clock")
+    parser.add_argument("--seeds", type=at_least_one, default=1, help="seeds to try until one meets the clock")
     parser.add_argument("--mhz", type=float, default=0.0, help="core clock; default: the board's")
     parser.add_argument("--no-cache", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
-    parser.add_argument("--workers", type=int, metavar="N",
+    parser.add_argument("--workers", type=at_least_one, metavar="N",
                         help="every seed is routed, by so many processes; the fastest is recorded")  # fmt: skip
     parser.add_argument("--scheduler", default="", metavar="ADDRESS",
                         help="the same by the workers of a Dask scheduler")  # fmt: skip

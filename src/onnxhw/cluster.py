@@ -34,6 +34,8 @@ SILENT = logging.CRITICAL + 1
 NO_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 """What workers of this machine run first. A terminal's Ctrl-C goes to all processes of the command: the command ends
 its workers itself, and each would show a traceback of its own."""
+REINSTALL = "install the same on all workers, and start them again"
+"""What to do about E7114."""
 AGAIN = 1.0
 """Seconds between two looks at whether the scheduler is still there."""
 
@@ -184,8 +186,8 @@ def _run(code: str, function: Callable[..., T], *arguments: Any) -> T:
     """On a worker: what a task does, if the worker's onnxhw is that of the client (`installed`). Results of another
     would be kept as those of this one."""
     if code != installed():
-        hint = "install the same on all workers, and start them again"
-        raise ToolError("E7114", "a worker has another onnxhw than this one", where=socket.gethostname(), hint=hint)
+        what = "a worker has another onnxhw than this one"
+        raise ToolError("E7114", what, where=socket.gethostname(), hint=REINSTALL)
     return function(*arguments)
 
 
@@ -198,8 +200,7 @@ def require_package(client: Any) -> None:
         raise lost() from error
     for worker, found in answers.items():
         if isinstance(found, Exception):
-            hint = "install the same on all workers, and start them again"
-            raise ToolError("E7114", f"a worker has no onnxhw: {found}", where=worker, hint=hint)
+            raise ToolError("E7114", f"a worker has no onnxhw: {found}", where=worker, hint=REINSTALL)
 
 
 def _same(value: T) -> T:

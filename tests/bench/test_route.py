@@ -1,11 +1,15 @@
 """A sweep over seeds on a pool, and what is recorded of it."""
 
+import hashlib
 import json
+from argparse import ArgumentTypeError
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import route
 
+from onnxhw.board import find
 from onnxhw.cluster import SerialPool
 
 
@@ -33,3 +37,22 @@ def test_digests_of_logs_are_recorded_where_there_are_any(tmp_path, digests):
     written = json.loads((tmp_path / "mini-on-ulx3s-12f.json").read_text())
     assert written.get("logs_sha256", {}) == digests
     assert written["result"]["fmax_mhz"] == 90.0
+
+
+def test_the_log_of_a_result_from_the_cache_is_known_again_and_no_other(tmp_path):
+    built = SimpleNamespace(board=find("ulx3s-12f"), seed=2, key="k", cached=False)
+    (tmp_path / "nextpnr-2.log").write_text("the log")
+    digest = hashlib.sha256(b"the log").hexdigest()
+    assert route.digest_of_log(built, tmp_path) == digest
+    built.cached = True
+    assert route.digest_of_log(built, tmp_path) == digest
+    built.key = "another"
+    assert route.digest_of_log(built, tmp_path) == ""
+    assert route.digest_of_log(built, tmp_path / "nowhere") == ""
+
+
+def test_counts_are_whole_and_positive():
+    assert route.at_least_one("5") == 5
+    for text in ("0", "-1", "x", "1.5", ""):
+        with pytest.raises(ArgumentTypeError, match="from 1 on"):
+            route.at_least_one(text)

@@ -97,7 +97,7 @@ class Gowin:
 
     def key(self, board: Board) -> dict[str, str]:
         """How the clock is bounded, for the tools alone say nothing of it, and what becomes of the netlist."""
-        return {"bound": report.identity(), "netlist": through.identity()}
+        return {"bound": report.IDENTITY, "netlist": through.IDENTITY}
 
     def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
         """`report.counts`."""

@@ -19,6 +19,8 @@ KINDS = {"lut": "LUT4", "ff": "DFF", "dsp": "MULT18X18", "ebr": "BSRAM", "lutram
 """Our names of the resources, and nextpnr's, which counts what shares a place apart (`shared`)."""
 MEMORY_LUTS = 6
 """LUT4 sites of a memory of lookup tables: four that hold it, and two that its writing keeps from being used."""
+IDENTITY = hashlib.sha256(b"".join(Path(str(name)).read_bytes() for name in (__file__, bound.__file__))).hexdigest()
+"""What this file and `bound` were when they were loaded: a result that is kept has the clock that they have found."""
 NAMES = CellNames(
     suffix=re.compile(r"_(?:DFF|LUT|ALU|MUX2_|RAM16SDP)[A-Z0-9]*_.*|\$.*"),
     inputs={"CE": "its clock enable", "RESET": "its reset", "SET": "its set"},
@@ -63,11 +65,6 @@ def without_passed(found: RouteReport, routed: Mapping[str, Any]) -> RouteReport
     used, luts = found.resources["lut"]
     passed = sum(through.count(module["cells"]) for module in routed["modules"].values())
     return replace(found, resources=found.resources | {"lut": (used - passed, luts)})
-
-
-def identity() -> str:
-    """What this file and `bound` are: a result that is kept has the clock that they have found."""
-    return hashlib.sha256(b"".join(Path(str(name)).read_bytes() for name in (__file__, bound.__file__))).hexdigest()
 
 
 def report(record: Mapping[str, Any], directory: Path) -> RouteReport:

@@ -16,6 +16,8 @@ SUFFIX = "$through"
 """How the names of these lookup tables end; before it is the register's."""
 PASS = "10"
 """Their contents: the input."""
+IDENTITY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+"""What this file was when it was loaded, whatever becomes of it meanwhile: a result is of the netlist that it made."""
 _LUT = re.compile(r"LUT[1-4]")
 
 
@@ -63,8 +65,3 @@ def _takes_register(driver: dict[str, Any], data: int) -> bool:
 def count(cells: dict[str, Any]) -> int:
     """How many of these there are among cells by name."""
     return sum(name.endswith(SUFFIX) for name in cells)
-
-
-def identity() -> str:
-    """What this file is: a result is of the netlist that it made."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
