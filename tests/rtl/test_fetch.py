@@ -44,7 +44,7 @@ def test_instructions_come_whole_and_in_time(unit: str, wait: int) -> None:
             await ctx.tick()
         ctx.set(dut.w_en, 0)
         ctx.set(dut.progress.count, len(code))
-        since = -1  # whether there is an instruction is compared a cycle ahead
+        since = -2  # whether there is an instruction is compared two cycles ahead
         while len(found) < len(code):
             before = ctx.get(dut.issue.bits)
             await ctx.tick()

@@ -1,6 +1,6 @@
 """Instruction fields as slices of a signal, derived from the declarations in `onnxhw.isa`."""
 
-from amaranth import Signal, Value
+from amaranth import Value
 
 from ..isa.fields import Instruction
 
@@ -8,7 +8,7 @@ from ..isa.fields import Instruction
 class Decoded:
     """The fields of an encoded instruction held in `bits`: as attributes, and by name."""
 
-    def __init__(self, instruction: type[Instruction], bits: Signal) -> None:
+    def __init__(self, instruction: type[Instruction], bits: Value) -> None:
         self._fields: dict[str, Value] = {}
         for spec in instruction.specs():
             value = bits[spec.offset : spec.offset + spec.bits]

@@ -60,9 +60,13 @@ class Fetcher(wiring.Component):
         reading, final, last = Signal(), Signal(), Signal()
         # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
         more, more_then, following = Signal(reset_less=True), Signal(reset_less=True), Signal(COUNT_BITS, init=1)
+        # `take` comes late in its cycle and `index` follows it, so behind it the register stands for a cycle.
+        differs, taken = Signal(reset_less=True), Signal()
         m.d.sync += [
-            more.eq(Mux(take, more_then, index != count)),
+            more.eq(Mux(take, more_then, Mux(taken, more, differs))),
             more_then.eq(following != count),
+            differs.eq(index != count),
+            taken.eq(take),
         ]
         m.d.comb += [
             ucode.r_addr.eq(address),
@@ -89,7 +93,13 @@ class Fetcher(wiring.Component):
             m.d.sync += mask.eq(data)
         ordered = Signal()
         fields, completed = Decoded(self.instruction, bits), by_name(self.completed)
-        reads = fields.after_vector + fields.more_reads if self.unit in STREAMING else Const(0)
+        reads: Value = Const(0)
+        if self.unit in STREAMING:  # the sum of two fields, which is there as soon as they are
+            words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
+            coming = Decoded(self.instruction, Cat(words))
+            total = coming.after_vector + coming.more_reads
+            reads = Signal.like(total, name="reads", reset_less=True)
+            m.d.sync += reads.eq(total)
         waits = [completed[unit] >= fields[unit.after] for unit in units_of(self.config)]
         m.d.comb += ordered.eq(Cat(*waits, completed[READS] >= reads).all())
         fetched, fetched_1 = Signal(), Signal()

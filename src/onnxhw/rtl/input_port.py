@@ -104,7 +104,11 @@ class InputPort(wiring.Component):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
                 lane, carry = self._further(m, at.lane, size.lane)
-                m.d.sync += [end.eq(lane), words.eq(size.word + carry), filled.eq((size.word == 0) & ~carry)]
+                m.d.sync += [end.eq(lane), filled.eq((size.word == 0) & ~carry)]
+                if self.config.word == 1 << len(at.lane):  # one sum of both, not one behind the other
+                    m.d.sync += words.eq((Cat(size.lane, size.word) + at.lane) >> len(at.lane))
+                else:
+                    m.d.sync += words.eq(size.word + carry)
                 m.d.sync += [run.eq(now.run), borrows.eq(0), runs.eq(Mux(begins_row, now.runs, runs - 1))]
                 m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"

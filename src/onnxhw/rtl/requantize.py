@@ -27,7 +27,7 @@ class RequantizeLane(wiring.Component):
     ``acc`` (DRAIN), ``a`` (SUM, MAX; ADD, MUL and DOT: 9 bits) and ``b`` are the operands; ``multiplier``,
     ``shift`` (less SHIFT_MIN) and ``bias`` the parameter entry. DOT: the result is that of the products since the last
     that came without ``again``. With `reads` 2 the entry holds still for two cycles at least, and a new one comes with
-    ``new``. ``above_lo`` and ``above_hi`` are the zero point less ``lo``, and less ``hi + 1``. ``op``, ``exact``,
+    ``new``. ``above_lo`` and ``above_hi`` are the zero point less ``lo``, and less ``hi``. ``op``, ``exact``,
     ``zero_point`` and all of these must hold still from one cycle before the first value until the last has left.
     `dsps` of its 5 multipliers are the device's cells, the largest first; those of the large product have the roles
     ``<role>_0 .. <role>_3``.
@@ -197,7 +197,9 @@ class RequantizeLane(wiring.Component):
             for i in range(8):
                 with m.Case(i):
                     value = coarse_10[:kept].as_signed() >> i
-                    m.d.sync += [aligned_11.eq(value), sticky_11.eq(sticky_10 | coarse_10[:i].any())]
+                    m.d.sync += aligned_11.eq(value)
+        shifted_out = Cat(coarse_10[j] & (fine_10 > j) for j in range(7)).any()
+        m.d.sync += sticky_11.eq(sticky_10 | shifted_out)
         # Cycle 12: saturate the integer part.
         integer_12, fraction_12, sticky_12 = (
             Signal(signed(INTEGER_BITS), reset_less=True),
@@ -211,7 +213,7 @@ class RequantizeLane(wiring.Component):
         ]
         return integer_12, fraction_12, sticky_12
 
-    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Value]:
+    def _round(self, m: Module, integer_12: Signal, fraction_12: Signal, sticky_12: Signal) -> tuple[Signal, Signal]:
         """Cycles 13 and 14: `onnxhw.fixed.scale_round`: the integer part, and whether to add one.
 
         What is at least a half adds one, but a tie does so only to what is odd. A tie is within a window around the
@@ -240,15 +242,10 @@ class RequantizeLane(wiring.Component):
                 m.d.sync += mask_13.eq((0x1FF << (j + 1)) & 0x1FF)
         # Cycle 14: is it a tie that makes a difference: within the window, or at its edge?
         window = Mux(self.exact, 0, mask_13 & ~(mask_13 << 1))  # the mask's lowest bit
-        integer_14 = Signal(signed(INTEGER_BITS), reset_less=True)
-        half_14, inside_14, edge_14 = (Signal(name=name, reset_less=True) for name in ("half_14", "in_14", "edge_14"))
-        m.d.sync += [
-            integer_14.eq(integer_13),
-            half_14.eq(half_13),
-            inside_14.eq(inside_13 & ((near_13 & mask_13) == 0)),
-            edge_14.eq(edge_13 & (near_13 == window[:9])),
-        ]
-        return integer_14, half_14 ^ (inside_14 | edge_14)
+        integer_14, up_14 = Signal(signed(INTEGER_BITS), reset_less=True), Signal(reset_less=True)
+        tie = (inside_13 & ((near_13 & mask_13) == 0)) | (edge_13 & (near_13 == window[:9]))
+        m.d.sync += [integer_14.eq(integer_13), up_14.eq(half_13 ^ tie)]
+        return integer_14, up_14
 
 
 def _saturate(integer: Value, large: Value, sign: Value) -> Value:

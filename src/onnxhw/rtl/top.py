@@ -176,7 +176,7 @@ class LinkedCore(wiring.Component):
 
         The loader lies at the line's pins and the controller at the memory's, so there is a register each way between
         the loader and the host's port, and one before the port for what is read. No run sees them: slots are where
-        they were. The loader looks at `host_waiting` four cycles after an access, for which three are enough.
+        they were. The loader looks at a register of `host_waiting` five cycles after an access, which is enough.
         """
         external, core = self.config.external, self.core
         assert external is not None

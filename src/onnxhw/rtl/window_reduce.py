@@ -65,7 +65,7 @@ class WindowReduce(wiring.Component):
                     m.d.sync += a_2.eq(a_1)
                 with m.Elif(~maximum):
                     m.d.sync += a_2.eq(a_2 + a_1)
-                with m.Elif(a_1 > a_2[:9].as_signed()):
+                with m.Elif((a_2[:9].as_signed() - a_1) < 0):  # a sign, where a comparison has a table behind it
                     m.d.sync += a_2.eq(a_1)
             m.d.comb += [self.a[i].eq(a_2), self.b[i].eq(b_2)]
         return m

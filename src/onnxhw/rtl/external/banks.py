@@ -27,6 +27,8 @@ class Bank:
         self.ready = Signal(init=1, name=f"ready_{number}")
         """A row's command may come: PRECHARGE if one is open, else ACTIVATE. What it will be is worked out a cycle
         ahead."""
+        self.closable = Signal(init=1, name=f"closable_{number}")
+        """Closed, or may be: also from a cycle ahead, for the controller asks all banks at once."""
 
     def row_command(self, segment: Any) -> Value:
         """ACTIVATE or PRECHARGE may come for a segment of this bank."""
@@ -83,7 +85,7 @@ class Banks(wiring.Component):
             self.now.eq(self.enable & now),
             self.then.eq(self.enable & ~now & then),
             self.column.eq(self.enable & ~then & column),
-            self.closable.eq(Cat(bank.ready | ~bank.open for bank in banks).all()),
+            self.closable.eq(Cat(bank.closable for bank in banks).all()),
         ]  # fmt: skip
         activate = Signal()
         m.d.comb += activate.eq((self.now & ~self.now_open) | (self.then & ~self.then_open))
@@ -104,13 +106,15 @@ class Banks(wiring.Component):
             bank.written.run(m, writes)
             # Whether it is touched is known last.
             if_closed = bank.closed.ends & between.after(activate)
-            untouched = Mux(bank.open, bank.active.ends & bank.written.after(writes), if_closed)
+            if_open = bank.active.ends & bank.written.after(writes)
+            untouched = Mux(bank.open, if_open, if_closed)
             just_touched = Mux(bank.open, (external.rp == 1) & between.ends, external.ras == 1)
             m.d.sync += bank.ready.eq(Mux(touched, just_touched, untouched))
+            m.d.sync += bank.closable.eq(Mux(touched, bank.open | (external.ras == 1), ~bank.open | if_open))
             with m.If(touched):
                 m.d.sync += bank.open.eq(~bank.open)
             with m.If(touched_late & bank.open):
                 m.d.sync += self.rows[number].eq(row)
             with m.If(self.close):
-                m.d.sync += bank.open.eq(0)
+                m.d.sync += [bank.open.eq(0), bank.closable.eq(1)]
         return m

@@ -81,16 +81,18 @@ class SdramHostPort(wiring.Component):
         bits = self.external.data_bits
         columns = WORD // bits
         within, word = column[: columns - 1], column[columns - 1 :]  # 1 or 2 columns are 0 or 1 bits
-        found = []
+        found, written = [], []  # by ports of their own: the burst's columns travel far in their cycle
         for number in range(columns):
             part = memory.Memory(shape=bits, depth=SLOT_COLUMNS // columns, init=[])
             m.submodules[f"columns_{number}"] = part
-            write, read = part.write_port(), part.read_port(domain="comb")
+            write, read, burst = part.write_port(), *(part.read_port(domain="comb") for _ in range(2))
             m.d.comb += [
                 write.addr.eq(Mux(self.we, place, word)),
                 write.data.eq(Mux(self.we, self.wdata.word_select(number, bits), self.r_data)),
                 write.en.eq(self.we | (self.r_valid & (within == number))),
-                read.addr.eq(Mux(self.burst.valid, word, place)),
+                read.addr.eq(place),
+                burst.addr.eq(word),
             ]
             found.append(read.data)
-        m.d.comb += [self.rdata.eq(Cat(found)), self.w_data.eq(Array(found)[within])]
+            written.append(burst.data)
+        m.d.comb += [self.rdata.eq(Cat(found)), self.w_data.eq(Array(written)[within])]

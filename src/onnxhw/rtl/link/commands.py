@@ -42,10 +42,11 @@ class CommandEngine(wiring.Component):
     Members
     -------
     i, o : streams of the line's bytes. Both are buffered.
-    host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones.
+    host_space, host_addr, ... : to the ports of `Core` of the same names. `host_wstrb` is all ones. What comes from
+        there is looked at a cycle late, from registers, but for words of input, which `host_waiting` stops at once.
     host_last : Out(1), of a device with external memory: see `SdramHostPort`.
     stopped : In(1), of such a device: see `Core`.
-    running, input_free, input_busy, input_over : In(1), from the core. They are looked at a cycle late, from registers.
+    running, input_free, input_busy, input_over : In(1), from the core.
     baked : In(1), one cycle tells that the memories hold a complete program.
     loaded : Out(1), a complete program is there.
     busy : Out(1), a command is being performed.
@@ -96,7 +97,7 @@ class CommandEngine(wiring.Component):
 
         checks, state = FrameChecks(self.info.external), LinkState(self.info.external)
         arrives, one = Signal(), ~checks.command[Command.RESET]
-        for name in ("running", "input_free", "input_over"):
+        for name in ("running", "input_free", "input_over", "host_waiting", "host_rvalid", "host_rdata"):
             m.d.sync += getattr(state, name).eq(getattr(self, name))
         waits = self.input_busy | (self.input_over & state.armed & self.running)
         m.d.sync += state.placed.eq((state.phase >= 6) & ~waits)
@@ -298,11 +299,11 @@ class CommandEngine(wiring.Component):
         with m.State("WRITE"):
             counted = state.phase[2] & checks.command[Command.WRITE] & ~checks.data
             if self.info.external:  # a word of the image waits for its place in the last phase
-                counted = counted & ~((state.phase == 7) & self.host_waiting)
+                counted = counted & ~((state.phase == 7) & state.host_waiting)
             m.d.sync += [state.phase.eq(state.phase + 1), some.eq(counted)]
-            with m.If((state.phase == 2) & ~state.first):
+            with m.If((state.phase == 1) & ~state.first):  # the word comes in the next cycle
                 m.d.sync += self.host_we.eq(1)
-            with m.If((state.phase == 7) & self.host_waiting):
+            with m.If((state.phase == 7) & state.host_waiting):
                 m.d.sync += state.phase.eq(7)
             with m.Elif(state.phase == 7):
                 m.d.sync += state.first.eq(0)
@@ -357,7 +358,7 @@ class CommandEngine(wiring.Component):
             m.next = "TAKE"
         # The core answers any read; the sender, which was ready, takes the word in that cycle.
         with m.State("TAKE"):
-            m.d.comb += [word.valid.eq(self.host_rvalid), word.payload.last.eq(state.left == 1)]
+            m.d.comb += [word.valid.eq(state.host_rvalid), word.payload.last.eq(state.left == 1)]
             with m.If(reads_info):
                 m.d.comb += word.payload.word.eq(description)
             with m.Elif(reads_kept):
@@ -365,9 +366,9 @@ class CommandEngine(wiring.Component):
             with m.Elif(reads_own):
                 m.d.comb += word.payload.word.eq(own)
             with m.Else():
-                m.d.comb += word.payload.word.eq(self.host_rdata)
-            m.d.sync += frame.keep_we.eq(self.host_rvalid & ~reads_info & ~reads_kept)
-            with m.If(self.host_rvalid):
+                m.d.comb += word.payload.word.eq(state.host_rdata)
+            m.d.sync += frame.keep_we.eq(state.host_rvalid & ~reads_info & ~reads_kept)
+            with m.If(state.host_rvalid):
                 m.d.sync += [state.passes.eq(1), state.kept.eq(state.kept + 1), state.left.eq(state.left - 1)]
                 m.next = "FETCH"
                 with m.If(state.left == 1):

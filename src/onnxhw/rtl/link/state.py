@@ -54,9 +54,12 @@ class LinkState:
         self.late = Signal()
         """The frame at hand had to wait for a run."""
         self.running = Signal()
-        """What the core told a cycle ago, as of the next three: it lies far from the link."""
+        """What the core told a cycle ago, as of the next five: it lies far from the link."""
         self.input_free = Signal()
         self.input_over = Signal()
+        self.host_waiting = Signal()
+        self.host_rvalid = Signal()
+        self.host_rdata = Signal(32, reset_less=True)
         self.placed = Signal()
         """Words of input are in their places, and the run that they may begin need not wait for another one's end."""
         self.read = Signal()

@@ -43,8 +43,10 @@ def decide(m: Module, frame: Any, checks: FrameChecks, state: LinkState) -> tupl
     is_ = checks.command
     reads = is_[Command.READ] | is_[Command.POLL]
     to_input = is_[Command.WRITE] & checks.input
+    intact = Signal(reset_less=True)  # a register here, for its bytes come in at the line's pins
+    m.d.sync += intact.eq(frame.intact)
     of_session = (
-        (FrameVerdict.BROKEN, ~frame.intact),
+        (FrameVerdict.BROKEN, ~intact),
         (FrameVerdict.MALFORMED, ~checks.formed),
         (FrameVerdict.HELLO, is_[Command.HELLO]),
         (FrameVerdict.INFO, is_[Command.INFO]),

@@ -259,7 +259,7 @@ class VectorUnit(UnitComponent):
         # Cycle 7: operands and parameters of the group.
         # These hold still: a cycle or two later will do.
         above_lo, above_hi = (Signal(signed(10), name=name, reset_less=True) for name in ("above_lo", "above_hi"))
-        m.d.sync += [above_lo.eq(now.zy - now.lo), above_hi.eq(now.zy - now.hi - 1)]
+        m.d.sync += [above_lo.eq(now.zy - now.lo), above_hi.eq(now.zy - now.hi)]
         settings = Cat(now.op, now.exact, now.zy, now.lo, now.hi, above_lo, above_hi)
         m.submodules.settings = mine = DuplicatedRegister(len(settings), config.lanes)
         m.d.comb += mine.i.eq(settings)
