@@ -199,7 +199,7 @@ def test_a_board_file_may_be_named_by_its_path(built, digits, tmp_path, capsys):
     mine.write_text(text.replace('name = "ulx3s-25f"', 'name = "mine"', 1).replace("3_000_000", "2_000_000"))
     record = run(capsys, digits, "--board", mine, "--preset", "mini", "-o", tmp_path / "out")
     assert record["board"] == "mine"
-    assert built[-1]["design"] == ("mine", "mini", 100_000_000, 2_000_000, False)
+    assert built[-1]["design"] == ("mine", "mini", board.find("ulx3s-25f").core_hz, 2_000_000, False)
     for command in ("program", "program --flash"):
         assert main([*command.split(), str(tmp_path / "out"), "--board", "ulx3s"]) == 2
         assert "E2372" in capsys.readouterr().err
