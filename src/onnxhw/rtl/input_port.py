@@ -6,13 +6,14 @@ from functools import reduce
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from ..config import HwConfig, bits_for
 from ..isa.input_port import LANES
 from .ports import write_request
+from .shift import rotate_right
 
 COUNT = 16
 """Bits of the runs and rows of a region."""
@@ -176,7 +177,7 @@ class InputPort(wiring.Component):
 
     def _turned(self, turn: Signal) -> Value:
         """The stream's word so that byte b comes to lane ``b + turn``, modulo four."""
-        return Array([self.i.payload.rotate_left(8 * lanes) for lanes in range(LANES)])[turn]
+        return rotate_right(self.i.payload, -8, turn)
 
     def _write(self, m: Module, write: Any, address: Value, lanes: Value, word: Value) -> None:
         """The bytes of some lanes of a word."""

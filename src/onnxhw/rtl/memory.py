@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,6 +12,7 @@ from ..isa.units import Unit, units_of
 from .cells import BlockRam
 from .delay import delay
 from .ports import act_read, act_write, by_name, each, reads_unaligned, unturned, write_request
+from .shift import rotate_right
 
 HOST = "host"
 
@@ -202,10 +203,8 @@ class ActMemory(wiring.Component):
         """Cycle 2 + MEMORY of an unaligned read: the first byte comes into lane 0, but for `unturned` slices."""
         config = self.config
         left, grain = unturned(config), config.unaligned.bit_length() - 1
-        turns = config.slices // left
         number = port.request.byte[grain + left.bit_length() - 1 : config.word.bit_length() - 1]
         number_4 = delay(m, number, 2 + MEMORY, name=f"turn_{user}", reset=False)
         turned = Signal(8 * config.word, name=f"turned_{user}_5", reset_less=True)
-        ways = [word.rotate_right(8 * config.unaligned * left * turn) for turn in range(turns)]
-        m.d.sync += turned.eq(Array(ways)[number_4] if turns > 1 else word)
+        m.d.sync += turned.eq(rotate_right(word, 8 * config.unaligned * left, number_4))
         m.d.comb += port.turned.eq(turned)

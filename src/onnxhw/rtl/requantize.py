@@ -11,6 +11,7 @@ from ..isa.instructions import VectorOp
 from ..isa.timing import MULTIPLY, REQUANTIZE
 from .cells import Multiplier, Primitives, primitives_of
 from .delay import delay
+from .shift import shift_right
 
 HALF = 17
 """The multiplier is applied as its 17 low bits and the rest."""
@@ -176,28 +177,22 @@ class RequantizeLane(wiring.Component):
         """Cycles 10 to 12: integer part (saturated), fraction and sticky bit."""
         shift_9 = self._late(m, self.shift, 9, "shift")
         wide_9 = Cat(Const(0, FRACTION - SHIFT_MIN), product_9).as_signed()
-        # Cycle 10: shift by multiples of 8. Cycle 11: by 0 to 7.
-        coarse_10, sticky_10, fine_10 = (
-            Signal(signed(len(wide_9)), reset_less=True),
-            Signal(reset_less=True),
-            Signal(3, reset_less=True),
+        # Cycle 10: shift by multiples of 8. Cycle 11: by 0 to 7. What is above `kept` bits saturates whatever the
+        # second shift: of that only is asked whether it is all sign.
+        kept = FRACTION + INTEGER_BITS + 7
+        coarse_10, fine_10 = Signal(signed(kept), reset_less=True), Signal(3, reset_less=True)
+        sticky_10, large_10, sign_10 = (
+            Signal(name=name, reset_less=True) for name in ("sticky_10", "large_10", "sign_10")
         )
+        m.d.sync += [coarse_10.eq(shift_right(wide_9, 8, shift_9[3:])), fine_10.eq(shift_9[:3]), sign_10.eq(wide_9[-1])]
         with m.Switch(shift_9[3:]):
             for i in range(4):
                 with m.Case(i):
-                    m.d.sync += [coarse_10.eq(wide_9 >> (8 * i)), sticky_10.eq(wide_9[: 8 * i].any())]
-        m.d.sync += fine_10.eq(shift_9[:3])
-        # What is above `kept` bits saturates whatever the second shift, and only needs a sign.
-        kept = FRACTION + INTEGER_BITS + 7
+                    above = wide_9[kept - 1 + 8 * i :]
+                    m.d.sync += [sticky_10.eq(wide_9[: 8 * i].any()), large_10.eq(above.any() & ~above.all())]
         aligned_11, sticky_11 = Signal(signed(kept), reset_less=True), Signal(reset_less=True)
         large_11, sign_11 = Signal(reset_less=True), Signal(reset_less=True)
-        above = coarse_10[kept - 1 :]
-        m.d.sync += [large_11.eq(above.any() & ~above.all()), sign_11.eq(coarse_10[-1])]
-        with m.Switch(fine_10):
-            for i in range(8):
-                with m.Case(i):
-                    value = coarse_10[:kept].as_signed() >> i
-                    m.d.sync += aligned_11.eq(value)
+        m.d.sync += [large_11.eq(large_10), sign_11.eq(sign_10), aligned_11.eq(shift_right(coarse_10, 1, fine_10))]
         shifted_out = Cat(coarse_10[j] & (fine_10 > j) for j in range(7)).any()
         m.d.sync += sticky_11.eq(sticky_10 | shifted_out)
         # Cycle 12: saturate the integer part.

@@ -3,7 +3,7 @@ activation words, and say where sums go."""
 
 from typing import Any
 
-from amaranth import Array, Const, Module, Mux, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 
 from ...config import bits_for
 from ...isa.external_instructions import kinds
@@ -15,6 +15,7 @@ from ..delay import delay
 from ..input_bounds import within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name, reads_unaligned, unturned
+from ..shift import rotate_right
 
 ALWAYS, NEVER = Const(1), Const(0, 1)
 
@@ -116,10 +117,9 @@ class StreamingUnit(UnitComponent):
             read.request.split.eq(now.split),
             read.request.jump.eq(now.jump),
         ]
-        number_5 = delay(m, at[grain:][: left.bit_length() - 1], ACT_READ, name="turn", reset=False) if left > 1 else 0
+        number_5 = delay(m, at[grain:][: left.bit_length() - 1], ACT_READ, name="turn", reset=False)
         unaligned_5 = delay(m, now.unaligned, ACT_READ, name="unaligned", reset=False)
-        turned = Array(read.turned.rotate_right(8 * config.unaligned * turn) for turn in range(left))[number_5]
-        return Mux(unaligned_5, turned, aligned)
+        return Mux(unaligned_5, rotate_right(read.turned, 8 * config.unaligned, number_5), aligned)
 
     def _place(
         self, m: Module, loops: LoopNest, now: Decoded, last: Value, cycles: int, *,
