@@ -174,9 +174,10 @@ class LinkedCore(wiring.Component):
     def _add_external(self, m: Module, loader: CommandEngine) -> None:
         """The external memory: the loader's accesses to it do not reach the core, whose unit `move` has its own way.
 
-        The loader lies at the line's pins and the controller at the memory's, so there is a register each way between
-        the loader and the host's port, and one before the port for what is read. No run sees them: slots are where
-        they were. The loader looks at a register of `host_waiting` five cycles after an access, which is enough.
+        The loader lies at the line's pins and the controller at the memory's, so there is a register on the way to the
+        host's port, the loader's own on the way back, and one before the port for what is read. No run sees them: slots
+        are where they were. The loader looks at a register of `host_waiting` five cycles after an access, which is
+        enough.
         """
         external, core = self.config.external, self.core
         assert external is not None
@@ -185,7 +186,7 @@ class LinkedCore(wiring.Component):
         wiring.connect(m, controller.memory, wiring.flipped(self.external))
         wiring.connect(m, host.burst, controller.host)
         mine = (loader.host_space == Space.EXTERNAL) | (loader.host_space == Space.EXTERNAL_INPUT)
-        answer, answered, waiting = Signal.like(host.rdata, reset_less=True), Signal(), Signal()
+        waiting = Signal()
         m.d.sync += [
             host.addr.eq(loader.host_addr),
             host.wdata.eq(loader.host_wdata),
@@ -194,15 +195,13 @@ class LinkedCore(wiring.Component):
             host.last.eq(loader.host_last),
             host.r_data.eq(controller.r_data),
             host.r_valid.eq(controller.host_r_valid),
-            answer.eq(host.rdata),
-            answered.eq(host.rvalid),
             waiting.eq(host.waiting),
         ]
         m.d.comb += [
             core.host_we.eq(loader.host_we & ~mine),
             core.host_re.eq(loader.host_re & ~mine),
-            loader.host_rdata.eq(Mux(mine, answer, core.host_rdata)),
-            loader.host_rvalid.eq(core.host_rvalid | answered),
+            loader.host_rdata.eq(Mux(mine, host.rdata, core.host_rdata)),
+            loader.host_rvalid.eq(core.host_rvalid | host.rvalid),
             loader.host_waiting.eq(core.host_waiting | waiting),
             loader.stopped.eq(core.stopped),
             controller.host_w_data.eq(host.w_data),
