@@ -1,13 +1,14 @@
 """A requantizer lane equals `fixed.lane_drain` and `fixed.lane_add`, `REQUANTIZE` cycles later, at all extremes."""
 
 import random
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from amaranth.sim import Simulator
 
-from onnxhw.fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, Scale, lane_add, lane_drain
+from onnxhw.fixed import FRACTION, MULTIPLIER_BITS, SHIFT_MIN, SUM_MAX, Scale, lane_add, lane_drain
 from onnxhw.isa.instructions import VectorOp
 from onnxhw.rtl.requantize import RequantizeLane
 
@@ -72,6 +73,21 @@ def test_lane(op: VectorOp, exact: bool) -> None:
 def test_what_is_next_to_a_half_is_no_tie(op: VectorOp, exact: bool) -> None:
     rng = random.Random(f"{op.name} {exact}")
     run(op, exact, [close(rng, op) for _ in range(COUNT)])
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_what_is_a_tie_has_nothing_below_the_last_fraction_bit(exact: bool) -> None:
+    """Halves and what is some fraction bits away: the products are just these, at every shift."""
+    cases = []
+    for halves, bits, low in product(range(-5, 6, 2), range(-4, 5), range(17)):
+        target = (halves << FRACTION - 1) + bits
+        factor = next((d for d in range(6, 512) if target % d == 0), 0)
+        if factor:  # else it is of large primes
+            entry = {"multiplier": factor << low, "shift": FRACTION - SHIFT_MIN + low, "bias": 0}
+            cases.append({"acc": 0, "a": target // factor, "b": 0, **entry})
+    assert len(cases) > 400
+    assert all(abs(one["a"]) <= SUM_MAX and one["multiplier"] < 1 << MULTIPLIER_BITS for one in cases)
+    run(VectorOp.SUM, exact, cases)
 
 
 def run(op: VectorOp, exact: bool, cases: list[dict[str, int]]) -> list[int]:
