@@ -96,12 +96,12 @@ def route(
 
 
 def digest_of_log(built: Bitstream, folder: Path) -> str:
-    """The digest of the log of the run that made a bitstream, now or before; empty if the log in the folder is that of
-    another run."""
+    """The digest of the log of the run that made a bitstream, now or before; empty if there is none, or that of another
+    run."""
     made, log = folder / KEY, folder / log_of(family_of(built.board), built.seed)
     if not built.cached:
         made.write_text(built.key, encoding="utf-8")
-    if not made.exists() or made.read_text(encoding="utf-8") != built.key:
+    if not (made.exists() and log.exists()) or made.read_text(encoding="utf-8") != built.key:
         return ""
     return hashlib.sha256(log.read_bytes()).hexdigest()
 

@@ -49,6 +49,9 @@ def test_the_log_of_a_result_from_the_cache_is_known_again_and_no_other(tmp_path
     built.key = "another"
     assert route.digest_of_log(built, tmp_path) == ""
     assert route.digest_of_log(built, tmp_path / "nowhere") == ""
+    built.key = "k"
+    (tmp_path / "nextpnr-2.log").unlink()
+    assert route.digest_of_log(built, tmp_path) == ""
 
 
 def test_counts_are_whole_and_positive():

@@ -20,10 +20,10 @@ from .ports import COUNT_BITS, READS, by_name, completions, issue, progress
 class Fetcher(wiring.Component):
     """Fetches the next instruction while the unit executes one: the words that `onnxhw.isa.microcode` gives of it.
 
-    It starts when its reset ends. ``valid`` rises ``words + FETCH_OVERHEAD`` cycles after the start or the last
-    ``take``, words being those that are given, if the ordering fields are satisfied by ``completed`` (one cycle after
-    the counter shows it). ``bits`` holds the instruction until it is taken. With external memory the microcode memory
-    is a ring.
+    It starts when its reset ends; `progress.count` must have stood for two cycles then. ``valid`` rises ``words +
+    FETCH_OVERHEAD`` cycles after the start or the last ``take``, words being those that are given, if the ordering
+    fields are satisfied by ``completed`` (one cycle after the counter shows it). ``bits`` holds the instruction until
+    it is taken. With external memory the microcode memory is a ring.
     """
 
     latency = FETCH_OVERHEAD

@@ -104,12 +104,8 @@ class InputPort(wiring.Component):
                 with m.If(going & self.regions.valid):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
-                lane, carry = self._further(m, at.lane, size.lane)
-                m.d.sync += [end.eq(lane), filled.eq((size.word == 0) & ~carry)]
-                if self.config.word == 1 << len(at.lane):  # one sum of both, not one behind the other
-                    m.d.sync += words.eq((Cat(size.lane, size.word) + at.lane) >> len(at.lane))
-                else:
-                    m.d.sync += words.eq(size.word + carry)
+                lane, further, within = self._further(m, at.lane, size)
+                m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within)]
                 m.d.sync += [run.eq(now.run), borrows.eq(0), runs.eq(Mux(begins_row, now.runs, runs - 1))]
                 m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"
@@ -143,12 +139,18 @@ class InputPort(wiring.Component):
                         m.next = "GAP"
         return m
 
-    def _further(self, m: Module, lane: Value, size: Value) -> tuple[Value, Value]:
-        """The lane so many lanes further, and whether it is in the next word."""
+    def _further(self, m: Module, lane: Value, size: Any) -> tuple[Value, Value, Value]:
+        """Of what is a `position` further than a lane: its lane, by how many words it is further, and whether by none.
+
+        Where a word's lanes are a power of two the words come from one sum of both, not from two, one behind the other.
+        """
         lanes, word = Signal(range(2 * self.config.word)), self.config.word
         carry = Signal()
-        m.d.comb += [lanes.eq(lane + size), carry.eq(lanes >= word)]
-        return Mux(carry, lanes - word, lanes), carry
+        m.d.comb += [lanes.eq(lane + size.lane), carry.eq(lanes >= word)]
+        words = size.word + carry
+        if word == 1 << len(lane):
+            words = (Cat(size.lane, size.word) + lane) >> len(lane)
+        return Mux(carry, lanes - word, lanes), words, (size.word == 0) & ~carry
 
     def _step(self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value) -> SimpleNamespace:
         """A step's `count` of bytes, the `lanes` that take them, and whether then the stream's word has been taken, the
