@@ -124,29 +124,35 @@ class LoopNest(wiring.Component):
         """One affine value: a register per level it depends on holds it as of that level's iteration.
 
         A step adds the stride of the level that it increments to the register of that level, or of the next one outside
-        of it that has one; and so the start adds nothing to the base.
+        of it that has one; and so the start adds nothing to the base. The innermost register alone takes the sum: the
+        others have it from there, a cycle later, and a step that would need one of them sooner takes the innermost.
         """
         width, on = self.values[name]
         at = {level: Signal(width, name=f"{name}_at_{level}", reset_less=True) for level in on}
         first, strides = by_name(self.base)[name], by_name(by_name(self.stride)[name])
-        m.d.comb += by_name(self.value)[name].eq(at[on[-1]])
+        innermost = at[on[-1]]
+        m.d.comb += by_name(self.value)[name].eq(innermost)
         base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
         stride: Value = Const(0)
-        held: Value = Mux(self.start, first, 0)
         levels = list(self.levels)
         for level in on:
             stride = stride | Mux(steps.increments(level, level), strides[level], 0)
         begins = [*(levels.index(level) for level in on), len(levels)]
-        for origin, begin, end in zip([base, *at.values()], [0, *begins[:-1]], begins, strict=True):
-            if begin < end:
-                held = held | Mux(steps.increments(levels[begin], levels[end - 1]), origin, 0)
+        held: Value = Mux(self.start, first, 0)
+        if begins[0] > 0:
+            held = held | Mux(steps.increments(levels[0], levels[begins[0] - 1]), base, 0)
+        ranges = {level: (level, levels[end - 1]) for level, end in zip(on, begins[1:], strict=True)}
+        for level, register in at.items():
+            held = held | Mux(steps.origin(level, ranges), register, 0)
         m.d.comb += following.eq(held + stride)
         with m.If(self.start):
             m.d.sync += base.eq(first)
-        for level in on:
-            with m.If(self.start | (self.step & steps.reached[level])):
-                m.d.sync += at[level].eq(following)
+        with m.If(self.start | (self.step & steps.reached[on[-1]])):
+            m.d.sync += innermost.eq(following)
+        for level in on[:-1]:
+            with m.If(steps.reached_late(level)):
+                m.d.sync += at[level].eq(innermost)
 
 
 class _Steps:
@@ -159,17 +165,47 @@ class _Steps:
     def __init__(self, nest: LoopNest, m: Module) -> None:
         self.nest, self.m = nest, m
         self.reached, self.reached_next, self.last_next = dict[str, Value](), dict[str, Value](), dict[str, Value]()
-        self.registers = dict[tuple[str, str], Signal]()
+        self.registers = dict[tuple[str, ...], Signal]()
 
     def increments(self, outer: str, inner: str) -> Signal:
         """A register: the next step increments one of the levels from `outer` to `inner`. Before a start it is 0: the
         step from the last iteration increments none."""
-        register = self.registers.get((outer, inner))
+        names = outer if outer == inner else f"{outer}_to_{inner}"
+        return self._ahead(("increments", names), self._will_increment(outer, inner))
+
+    def origin(self, level: str, ranges: Mapping[str, tuple[str, str]]) -> Signal:
+        """A register: the next step starts from the value that the register of `level` holds. `ranges` has the levels,
+        outer and inner, whose increment starts from each register's, and all that begin at the innermost of them. If
+        the step that is taken now reaches a level its register follows late, and the innermost one stands in for it."""
+        *outer, innermost = ranges
+        if level != innermost:
+            return self._ahead(("from", *ranges[level]), self._will_increment(*ranges[level]) & ~self._reaches(level))
+        chosen: Value = self._will_increment(*ranges[level])
+        for other in outer:
+            chosen = chosen | (self._will_increment(*ranges[other]) & self._reaches(other))
+        return self._ahead(("from_innermost_of", *ranges), chosen)
+
+    def reached_late(self, level: str) -> Signal:
+        """A register: the step before, or the start, reached a level."""
+        register = self.registers.get(key := ("reached", level))
         if register is None:
-            nest, m = self.nest, self.m
-            names = outer if outer == inner else f"{outer}_to_{inner}"
-            register = self.registers[outer, inner] = Signal(name=f"increments_{names}")
-            goes_on = nest.start | ~by_name(nest.last)[next(iter(nest.levels))]
-            with m.If(nest.start | nest.step):
-                m.d.sync += register.eq(self.reached_next[inner] & ~self.last_next[outer] & goes_on)
+            register = self.registers[key] = Signal(name=f"reached_{level}_late")
+            self.m.d.sync += register.eq(self.nest.start | (self.nest.step & self.reached[level]))
+        return register
+
+    def _reaches(self, level: str) -> Value:
+        return self.nest.start | self.reached[level]
+
+    def _will_increment(self, outer: str, inner: str) -> Value:
+        """What `increments` will be after this step."""
+        goes_on = self.nest.start | ~by_name(self.nest.last)[next(iter(self.nest.levels))]
+        return self.reached_next[inner] & ~self.last_next[outer] & goes_on
+
+    def _ahead(self, key: tuple[str, ...], value: Value) -> Signal:
+        """A register that a start or a step gives a new value, one for each key."""
+        register = self.registers.get(key)
+        if register is None:
+            register = self.registers[key] = Signal(name="_".join(key))
+            with self.m.If(self.nest.start | self.nest.step):
+                self.m.d.sync += register.eq(value)
         return register
