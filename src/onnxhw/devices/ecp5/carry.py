@@ -6,19 +6,19 @@ four inputs at most it fits the half: one table, one level of logic and one wire
 has named, nextpnr adds a cell that leads it out of its chain, whether anything reads it or not.
 """
 
-import hashlib
 import json
 from collections import defaultdict, deque
 from functools import cache
 from itertools import permutations
-from pathlib import Path
 from typing import Any
+
+from ..identity import identity
 
 INPUTS = "ABCD"
 MOST_READERS = 2
 """Halves that a table is absorbed by. With more of them its inputs would get more wires than it had."""
-IDENTITY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-"""What this file was when it was loaded, whatever becomes of it meanwhile: a result is of the netlist that it made."""
+IDENTITY = identity(__file__)
+"""Of this file: a result is of the netlist that it made."""
 
 
 class _Half:

@@ -1,6 +1,5 @@
 """How nextpnr and Yosys name what a GW2A consists of."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -8,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..identity import identity
 from ..path import CellNames
 from ..report import ClockResult, RouteReport, read_report
 from . import bound, through
@@ -19,8 +19,8 @@ KINDS = {"lut": "LUT4", "ff": "DFF", "dsp": "MULT18X18", "ebr": "BSRAM", "lutram
 """Our names of the resources, and nextpnr's, which counts what shares a place apart (`shared`)."""
 MEMORY_LUTS = 6
 """LUT4 sites of a memory of lookup tables: four that hold it, and two that its writing keeps from being used."""
-IDENTITY = hashlib.sha256(b"".join(Path(str(name)).read_bytes() for name in (__file__, bound.__file__))).hexdigest()
-"""What this file and `bound` were when they were loaded: a result that is kept has the clock that they have found."""
+IDENTITY = identity(__file__, str(bound.__file__))
+"""Of this file and `bound`: a result that is kept has the clock that they have found."""
 NAMES = CellNames(
     suffix=re.compile(r"_(?:DFF|LUT|ALU|MUX2_|RAM16SDP)[A-Z0-9]*_.*|\$.*"),
     inputs={"CE": "its clock enable", "RESET": "its reset", "SET": "its set"},

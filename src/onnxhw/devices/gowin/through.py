@@ -6,18 +6,18 @@ which make way for them. A single register it can only put where a slice is empt
 placement. So the tables are in the netlist from the start.
 """
 
-import hashlib
 import json
 import re
-from pathlib import Path
 from typing import Any
+
+from ..identity import identity
 
 SUFFIX = "$through"
 """How the names of these lookup tables end; before it is the register's."""
 PASS = "10"
 """Their contents: the input."""
-IDENTITY = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-"""What this file was when it was loaded, whatever becomes of it meanwhile: a result is of the netlist that it made."""
+IDENTITY = identity(__file__)
+"""Of this file: a result is of the netlist that it made."""
 _LUT = re.compile(r"LUT[1-4]")
 
 
