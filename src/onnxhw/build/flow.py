@@ -108,14 +108,14 @@ def elaborate(design: Any, board: Board, options: FlowOptions) -> dict[str, str]
 
 
 def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]:
-    """Run Yosys in a directory that holds the files of `elaborate`; the resources of the result, and the netlist that
-    the family makes of it."""
-    script = directory / f"{NAME}.ys"
-    script.write_text(script.read_text() + "\ntee -q -o stat.json stat -json\n")
+    """Run Yosys in a directory that holds the files of `elaborate`, and leave there what the family makes of the
+    netlist; its resources."""
     tools.run("yosys", ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], directory, tick=stage.tick)
     netlist = directory / f"{NAME}.json"
-    netlist.write_text(family.netlist(netlist.read_text()))
-    return family.counts(json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"])
+    made = family.netlist(netlist.read_text())
+    netlist.write_text(made)
+    (module,) = (found for found in json.loads(made)["modules"].values() if "top" in found["attributes"])
+    return family.counts({name: cell["type"] for name, cell in module["cells"].items()})
 
 
 def log_of(family: Family, seed: int) -> str:

@@ -167,8 +167,8 @@ class Family(Protocol):
         """What else of the family decides over a bitstream, by name: neither in `files` nor in the options."""
         ...
 
-    def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
-        """Resources by the names of `check_fit`, of Yosys's numbers of cells."""
+    def counts(self, cells: Mapping[str, str]) -> dict[str, int]:
+        """Resources by the names of `check_fit`, of the cells' kinds by name in what `netlist` returns."""
         ...
 
     def netlist(self, text: str) -> str:

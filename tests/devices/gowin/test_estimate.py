@@ -32,7 +32,7 @@ def test_products_of_a_fast_array_are_narrow_as_well():
     ("name", "lut", "ff", "dsp", "ebr"), [("mini", 10_160, 10_111, 17, 40), ("tang-20k", 9_253, 9_295, 13, 46)]
 )
 def test_presets_are_what_yosys_made_of_them(name, lut, ff, dsp, ebr):
-    """Yosys 0.70 for a Tang Nano 20K, which takes minutes: ``stat.json`` of `synth`."""
+    """Yosys 0.70 for a Tang Nano 20K, which takes minutes."""
     guess = estimate(PRESETS[name])
     assert (guess.dsp, guess.ebr) == (dsp, ebr)
     assert guess.lut == pytest.approx(lut, rel=TOLERANCE)

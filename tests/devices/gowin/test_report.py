@@ -8,6 +8,7 @@ from onnxhw.devices import find_family
 from onnxhw.devices.gowin import report as module
 from onnxhw.devices.gowin.bound import MARGIN, PathBound
 from onnxhw.devices.gowin.report import KINDS, NAMES, bounded, counts, shared
+from onnxhw.devices.gowin.through import SUFFIX
 from onnxhw.devices.report import ClockResult, RouteReport, read_report
 
 USED = {"LUT4": (100, 20736), "ALU": (30, 15552), "RAM16SDP4": (2, 648), "DFF": (40, 15552), "BSRAM": (3, 46),
@@ -27,7 +28,9 @@ def test_what_shares_a_place_is_counted_once():
 def test_yosys_cells_are_counted_as_nextpnr_does():
     cells = {"LUT1": 1, "LUT2": 20, "LUT3": 30, "LUT4": 49, "ALU": 30, "RAM16SDP4": 2, "DFF": 30, "DFFSE": 10,
              "MULT18X18": 4, "MULT9X9": 5, "SDPB": 1, "SDPX9B": 2, "MUX2_LUT5": 7}  # fmt: skip
-    assert counts(cells) == {"LUT4": 142, "flip-flops": 40, "multipliers": 7, "block RAMs": 3}
+    named = {f"{kind}_{number}": kind for kind, count in cells.items() for number in range(count)}
+    named |= {"behind_nothing" + SUFFIX: "LUT1"}
+    assert counts(named) == {"LUT4": 142, "flip-flops": 40, "multipliers": 7, "block RAMs": 3}
 
 
 def test_no_clock_is_claimed_beyond_the_slowest_path():

@@ -91,7 +91,7 @@ class Ecp5:
         placer = parts.PLACERS.get(parts.die(board.device))
         return {"netlist": carry.IDENTITY, **({"placer": placer} if placer else {})}
 
-    def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
+    def counts(self, cells: Mapping[str, str]) -> dict[str, int]:
         """`report.counts`."""
         return report.counts(cells)
 

@@ -1,6 +1,7 @@
 """How nextpnr and Yosys name what an ECP5 consists of."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,10 +28,10 @@ def report(record: Mapping[str, Any]) -> RouteReport:
     return read_report(record, KINDS, NAMES)
 
 
-def counts(cells: Mapping[str, int]) -> dict[str, int]:
-    """Resources of Yosys's cells. LUT4 sites: lookup tables, two per carry cell, and LUT RAM (with its write logic:
-    4 + 2 sites)."""
-    get = cells.get
+def counts(cells: Mapping[str, str]) -> dict[str, int]:
+    """Resources of a netlist's cells, whose kinds are given by name. LUT4 sites: lookup tables, two per carry cell, and
+    LUT RAM (with its write logic: 4 + 2 sites)."""
+    get = Counter(cells.values()).get
     return {
         "LUT4": get("LUT4", 0) + 2 * get("CCU2C", 0) + 6 * get("TRELLIS_DPR16X4", 0),
         "flip-flops": get("TRELLIS_FF", 0),

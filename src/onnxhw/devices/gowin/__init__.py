@@ -99,7 +99,7 @@ class Gowin:
         """How the clock is bounded, for the tools alone say nothing of it, and what becomes of the netlist."""
         return {"bound": report.IDENTITY, "netlist": through.IDENTITY}
 
-    def counts(self, cells: Mapping[str, int]) -> dict[str, int]:
+    def counts(self, cells: Mapping[str, str]) -> dict[str, int]:
         """`report.counts`."""
         return report.counts(cells)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -74,14 +75,16 @@ def report(record: Mapping[str, Any], directory: Path) -> RouteReport:
     return bounded(found, bound.slowest(routed, (directory / SDF).read_text()))
 
 
-def counts(cells: Mapping[str, int]) -> dict[str, int]:
-    """Resources of Yosys's cells. LUT4 sites: lookup tables, a carry cell each, and LUT RAM; two narrow multipliers
+def counts(cells: Mapping[str, str]) -> dict[str, int]:
+    """Resources of a netlist's cells, whose kinds are given by name. LUT4 sites: lookup tables, a carry cell each, and
+    LUT RAM; tables that only pass a register's data (`through`) have no place of their own. Two narrow multipliers
     share a block."""
-    get = cells.get
+    kinds = Counter(kind for name, kind in cells.items() if not name.endswith(through.SUFFIX))
+    get = kinds.get
     luts = sum(get(f"LUT{inputs}", 0) for inputs in (1, 2, 3, 4)) + get("ALU", 0)
     return {
         "LUT4": luts + sum(MEMORY_LUTS * get(f"RAM16SDP{bits}", 0) for bits in (1, 2, 4)),
-        "flip-flops": sum(count for name, count in cells.items() if name.startswith("DFF")),
+        "flip-flops": sum(count for kind, count in kinds.items() if kind.startswith("DFF")),
         "multipliers": get("MULT18X18", 0) + -(-get("MULT9X9", 0) // 2),
         "block RAMs": sum(get(name, 0) for name in ("SDPB", "SDPX9B", "DPB", "DPX9B", "SP", "SPX9", "pROM", "pROMX9")),
     }
