@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -24,26 +24,21 @@ class Bank:
         """Until PRECHARGE may come, after ACTIVATE."""
         self.written = Countdown(external.wr, f"written_{number}")
         """Until PRECHARGE may come, after a column was written."""
-        self.ready = Signal(init=1, name=f"ready_{number}")
-        """A row's command may come: PRECHARGE if one is open, else ACTIVATE. What it will be is worked out a cycle
-        ahead."""
         self.closable = Signal(init=1, name=f"closable_{number}")
         """Closed, or may be: also from a cycle ahead, for the controller asks all banks at once."""
-
-    def row_command(self, segment: Any) -> Value:
-        """ACTIVATE or PRECHARGE may come for a segment of this bank."""
-        return self.ready & ~(self.open & segment.match)
 
 
 class Banks(wiring.Component):
     """Chooses the command for the current or the next segment by the rules of the banks, and keeps these rules.
 
-    What decides is worked out bank by bank, so that little logic lies between a bank's registers and what becomes of
-    them. The host's slot is not seen here: it begins and ends with all banks closed, and lasts longer than any rule.
+    What decides is worked out bank by bank, and of the two segments' banks a cycle ahead, so that little logic lies
+    between a register and what becomes of it. The host's slot is not seen here: it begins and ends with all banks
+    closed, and lasts longer than any rule.
 
     Members
     -------
     current, following, current_valid, following_valid : In, of `Segments`.
+    current_comes, following_comes, coming : In, of `Segments`.
     enable : In(1), a command may be given in this cycle.
     now, then, column : Out(1), it is a row's command for the current or the next segment, or a column.
     now_open, then_open : Out(1), the segment's bank has an open row.
@@ -57,6 +52,7 @@ class Banks(wiring.Component):
         shape = segment_shape(external)
         super().__init__({
             "current": In(shape), "current_valid": In(1), "following": In(shape), "following_valid": In(1),
+            "current_comes": In(1), "following_comes": In(1), "coming": In(external.bank_bits),
             "enable": In(1), "now": Out(1), "then": Out(1), "column": Out(1), "now_open": Out(1), "then_open": Out(1),
             "rows": Out(external.row_bits).array(external.banks), "close": In(1), "closable": Out(1),
             "host_read": In(1),
@@ -68,25 +64,35 @@ class Banks(wiring.Component):
         banks = [Bank(external, number) for number in range(external.banks)]
         between, turn = Countdown(external.rrd, "between"), Countdown(external.turn, "turn")
 
-        def of(segment: Any, values: list[Value]) -> Value:
-            return (segment.hot & Cat(values)).any()
+        def of(hot: Value, values: Value) -> Value:
+            return (hot & values).any()
 
         now, then, column = Signal(), Signal(), Signal()
-        both = self.current_valid & self.following_valid & (current.bank != following.bank)
+        open_next, ready_next, opened_next = (
+            Signal(external.banks, name=f"{name}_next") for name in ("open", "ready", "opened")
+        )
+        # Of each segment's bank: a row is open, a row's command may come, and a column.
+        now_open, now_ready, now_opened, then_open, then_ready = (
+            Signal(name=name) for name in ("now_open", "now_ready", "now_opened", "then_open", "then_ready")
+        )
+        apart = Signal()  # with both there, the current one was there first
+        with m.If(self.following_comes):
+            m.d.sync += apart.eq(self.coming != current.bank)
         m.d.comb += [
-            self.now_open.eq(of(current, [bank.open for bank in banks])),
-            self.then_open.eq(of(following, [bank.open for bank in banks])),
-            now.eq(self.current_valid & of(current, [bank.row_command(current) for bank in banks])),
-            then.eq(both & of(following, [bank.row_command(following) for bank in banks])),
+            self.now_open.eq(now_open),
+            self.then_open.eq(then_open),
+            now.eq(self.current_valid & now_ready & ~(now_open & current.match)),
+            then.eq(
+                self.current_valid & self.following_valid & apart & then_ready & ~(then_open & following.match)
+            ),
             column.eq(  # never with `now`: the row is open
-                self.current_valid & current.match & (~current.write | turn.ready)
-                & of(current, [bank.open & bank.opened.ready for bank in banks])
+                self.current_valid & current.match & (~current.write | turn.ready) & now_open & now_opened
             ),
             self.now.eq(self.enable & now),
             self.then.eq(self.enable & ~now & then),
             self.column.eq(self.enable & ~then & column),
             self.closable.eq(Cat(bank.closable for bank in banks).all()),
-        ]  # fmt: skip
+        ]
         activate = Signal()
         m.d.comb += activate.eq((self.now & ~self.now_open) | (self.then & ~self.then_open))
         between.run(m, activate)
@@ -109,12 +115,21 @@ class Banks(wiring.Component):
             if_open = bank.active.ends & bank.written.after(writes)
             untouched = Mux(bank.open, if_open, if_closed)
             just_touched = Mux(bank.open, (external.rp == 1) & between.ends, external.ras == 1)
-            m.d.sync += bank.ready.eq(Mux(touched, just_touched, untouched))
+            m.d.comb += [
+                open_next[number].eq((bank.open ^ touched) & ~self.close),
+                ready_next[number].eq(Mux(touched, just_touched, untouched)),
+                opened_next[number].eq(bank.opened.after(opens)),
+            ]
+            m.d.sync += bank.open.eq(open_next[number])
             m.d.sync += bank.closable.eq(Mux(touched, bank.open | (external.ras == 1), ~bank.open | if_open))
-            with m.If(touched):
-                m.d.sync += bank.open.eq(~bank.open)
             with m.If(touched_late & bank.open):
                 m.d.sync += self.rows[number].eq(row)
             with m.If(self.close):
-                m.d.sync += [bank.open.eq(0), bank.closable.eq(1)]
+                m.d.sync += bank.closable.eq(1)
+        # What is known of a segment's bank follows the segment.
+        coming = Const(1, external.banks) << self.coming
+        for register, values in ((now_open, open_next), (now_ready, ready_next), (now_opened, opened_next)):
+            m.d.sync += register.eq(Mux(self.current_comes, of(following.hot, values), of(current.hot, values)))
+        for register, values in ((then_open, open_next), (then_ready, ready_next)):
+            m.d.sync += register.eq(Mux(self.following_comes, of(coming, values), of(following.hot, values)))
         return m

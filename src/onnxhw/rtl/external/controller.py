@@ -130,6 +130,8 @@ class Controller(wiring.Component):
         m.d.comb += [
             banks.current.eq(current), banks.current_valid.eq(segments.current_valid),
             banks.following.eq(following), banks.following_valid.eq(segments.following_valid),
+            banks.current_comes.eq(segments.current_comes), banks.following_comes.eq(segments.following_comes),
+            banks.coming.eq(segments.coming),
             *(mine.eq(theirs) for mine, theirs in zip(segments.rows, banks.rows, strict=True)),
             segments.step.eq(banks.column),
             segments.current_opened.eq(banks.now & ~banks.now_open),

@@ -36,6 +36,8 @@ class Segments(wiring.Component):
     rows : In, by bank: the row that was opened last.
     clear : In(1), forgets requests.
     idle : Out(1), no request is under way.
+    current_comes, following_comes : Out(1), from the next cycle on it is another one: `following`, and one of the bank
+    that `coming` tells.
     """
 
     def __init__(self, external: ExternalMemory) -> None:
@@ -46,6 +48,7 @@ class Segments(wiring.Component):
             "current": Out(shape), "current_valid": Out(1), "following": Out(shape), "following_valid": Out(1),
             "step": In(1), "current_opened": In(1), "following_opened": In(1),
             "rows": In(external.row_bits).array(external.banks), "clear": In(1), "idle": Out(1),
+            "current_comes": Out(1), "following_comes": Out(1), "coming": Out(external.bank_bits),
         })  # fmt: skip
 
     def elaborate(self, platform: Any) -> Module:
@@ -69,9 +72,14 @@ class Segments(wiring.Component):
         column, bank, row = (
             rest.address[:columns], rest.address[columns : columns + banks], rest.address[columns + banks :]
         )  # fmt: skip
+        m.d.comb += [
+            self.current_comes.eq(~self.current_valid | (self.step & current.last)),
+            self.following_comes.eq(busy & ~self.following_valid),
+            self.coming.eq(bank),
+        ]
         with m.If(self.following_opened):
             m.d.sync += following.match.eq(1)
-        with m.If(busy & ~self.following_valid):
+        with m.If(self.following_comes):
             m.d.sync += [
                 following.write.eq(rest.write),
                 following.column.eq(column),
@@ -96,7 +104,7 @@ class Segments(wiring.Component):
             ]
         with m.If(self.current_opened):
             m.d.sync += current.match.eq(1)
-        with m.If(~self.current_valid | (self.step & current.last)):
+        with m.If(self.current_comes):
             m.d.sync += self.current_valid.eq(self.following_valid)
             m.d.sync += current.eq(following)
             # The current segment may have opened its row after the next one of the same bank was cut.
