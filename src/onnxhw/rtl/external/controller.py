@@ -84,8 +84,11 @@ class Controller(wiring.Component):
         self._before_start.run(m, self.start)
         m.d.comb += segments.clear.eq(self.clear)
         longest = max(external.power_up, external.rp, external.rfc, external.mrd)
-        self._wait, self._of_start = Signal(range(longest + 1)), Signal()
+        self._wait, self._waited, self._nearly = Signal(range(longest + 1)), Signal(), Signal()
+        """Cycles that the state's next command has to wait; there are none left; there is one."""
+        self._of_start = Signal()
         m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
+        m.d.sync += [self._waited.eq(self._wait == 1), self._nearly.eq(self._wait == 2)]
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
         with m.If(self.start):
@@ -98,26 +101,29 @@ class Controller(wiring.Component):
         self._give(m, banks)
         return m
 
+    def _wait_for(self, cycles: int) -> list[Any]:
+        """Assignments with which the next command comes so many cycles after that of this cycle."""
+        return [self._wait.eq(cycles - 1), self._waited.eq(cycles == 1), self._nearly.eq(cycles == 2)]
+
     def _initialise(self, m: Module) -> None:
         """Power-up: wait, precharge, refresh, write the mode register."""
-        external, wait = self.external, self._wait
-        left, done = Signal(range(INITIAL_REFRESHES + 1), init=INITIAL_REFRESHES), Signal()
-        m.d.sync += done.eq(wait == 1)
+        external, done = self.external, self._waited
+        left = Signal(range(INITIAL_REFRESHES + 1), init=INITIAL_REFRESHES)
         with m.State("POWER_UP"):
-            m.d.sync += [wait.eq(external.power_up), done.eq(0)]
+            m.d.sync += self._wait_for(external.power_up + 1)
             m.next = "CLOCK"
         with m.State("CLOCK"), m.If(done):
             m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
-            m.d.sync += [wait.eq(external.rp - 1), done.eq(external.rp == 1)]
+            m.d.sync += self._wait_for(external.rp)
             m.next = "REFRESHES"
         with m.State("REFRESHES"), m.If(done):
             m.d.comb += self._op.eq(SdramCommand.REFRESH)
-            m.d.sync += [wait.eq(external.rfc - 1), done.eq(external.rfc == 1), left.eq(left - 1)]
+            m.d.sync += [*self._wait_for(external.rfc), left.eq(left - 1)]
             with m.If(left == 1):
                 m.next = "MODE"
         with m.State("MODE"), m.If(done):
             m.d.comb += [self._op.eq(SdramCommand.MODE), self._address.eq(mode(external))]
-            m.d.sync += [wait.eq(external.mrd - 1), done.eq(external.mrd == 1)]
+            m.d.sync += self._wait_for(external.mrd)
             m.next = "MODE_WAIT"
         with m.State("MODE_WAIT"), m.If(done):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(0), self.initialised.eq(1)]
@@ -162,15 +168,15 @@ class Controller(wiring.Component):
 
     def _refresh(self, m: Module, banks: Banks) -> None:
         """The sequence before its slot."""
-        external, wait = self.external, self._wait
+        external = self.external
         with m.State("CLOSE"), m.If(banks.closable):
             m.d.comb += banks.close.eq(1)
             m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
-            m.d.sync += wait.eq(external.rp - 1)
+            m.d.sync += self._wait_for(external.rp)
             m.next = "REFRESH"
-        with m.State("REFRESH"), m.If(wait == 0):
+        with m.State("REFRESH"), m.If(self._waited):
             m.d.comb += self._op.eq(SdramCommand.REFRESH)
-            m.d.sync += wait.eq(external.rfc - 1)
+            m.d.sync += self._wait_for(external.rfc)
             m.next = "SLOT_WAIT"
             if external.rfc == 1:
                 m.next = "SLOT"
@@ -181,7 +187,7 @@ class Controller(wiring.Component):
                     m.next = "REFRESH"
 
     def _slot(self, m: Module) -> None:
-        """The host's slot: cycle 0 is the one in which `_wait` has run out."""
+        """The host's slot: cycle 0 is the one in which all has been waited for."""
         external, host = self.external, self.host.payload
         cycle, column = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
         used = Signal()
@@ -189,7 +195,7 @@ class Controller(wiring.Component):
         bank = host.address[columns : columns + banks]
         with m.State("SLOT_WAIT"):
             m.d.sync += [cycle.eq(0), column.eq(0)]
-            with m.If(self._wait == 1):
+            with m.If(self._nearly):
                 m.next = "SLOT"
         with m.State("SLOT"):
             m.d.sync += cycle.eq(cycle + 1)
