@@ -55,7 +55,8 @@ class Netlist:
     @property
     def resources(self) -> dict[str, int]:
         """What it takes, by the names of `devices.family.check_fit`."""
-        return find_family(self.family).counts(self.cells)
+        named = {f"{kind} {number}": kind for kind, count in self.cells.items() for number in range(count)}
+        return find_family(self.family).counts(named)
 
     @property
     def luts(self) -> int:

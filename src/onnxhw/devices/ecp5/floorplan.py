@@ -1,7 +1,8 @@
 """Where the array's multipliers go on the device: a placer left alone scatters their columns over the whole chip.
 
 The multipliers of an ECP5 lie in a few rows across the chip, in groups of four. The array is laid into them so that its
-reduction runs along a row: element (r, c) of the q columns that share a row takes the row's site ``r * q + c % q``.
+reduction runs along a row: element (r, c) of the q columns that share a row takes the row's site ``r * q + c % q``. A
+row of fewer columns leaves sites between them, and the lanes of the requantizer use these.
 Sums then step over q sites, activations to the next site, and weights come in from one side (`SystolicArray` delays
 them by `weight_hops`). The column of activation products is the first.
 """
@@ -81,9 +82,8 @@ def array_sites(device: str, config: HwConfig) -> dict[tuple[int, int], str]:
     found = {}
     for c in range(cols):
         line, place = lines[c // shared], c % shared
-        width = min(shared, cols - c // shared * shared)
         for r in range(rows):
-            group, member = divmod(r * width + place, len(GROUP))
+            group, member = divmod(r * shared + place, len(GROUP))
             offset, name = GROUP[member]
             if config.array_style(r, first + c) == "dsp":
                 found[r, first + c] = f"X{groups[group] + offset}/Y{line}/{name}"
@@ -99,7 +99,8 @@ def group_of(site: str) -> str:
 
 
 def lane_sites(device: str, config: HwConfig) -> list[list[str]]:
-    """Site names of each requantizer lane's multipliers, side by side where the array leaves room; empty as there."""
+    """Site names of each requantizer lane's multipliers, side by side where the array leaves room, where fewest columns
+    of the chip lie between lanes and their tables; empty as there."""
     taken = set(array_sites(device, config).values()) if config.multiplier == "dsp" else set()
     count = min(config.requant_dsps, 4)  # the product's; the fifth multiplier goes anywhere
     if not taken or not count:
@@ -112,9 +113,22 @@ def lane_sites(device: str, config: HwConfig) -> list[list[str]]:
         for offset, name in GROUP
         if (site := f"X{group + offset}/Y{line}/{name}") not in taken
     ]
-    if len(free) < count * config.lanes:
+    wanted = count * config.lanes
+    if len(free) < wanted:
         return [[]] * config.lanes
-    return [free[q * count : (q + 1) * count] for q in range(config.lanes)]
+    tables = memory_sites(device, config).get("tables", ())
+
+    def far(skipped: int) -> int:
+        mine = free[skipped : skipped + wanted : count]
+        return sum(abs(_x(site) - _x(table)) for site, table in zip(mine, tables, strict=False))
+
+    first = min(range(len(free) - wanted + 1), key=far)
+    return [free[first + q * count : first + (q + 1) * count] for q in range(config.lanes)]
+
+
+def _x(site: str) -> int:
+    """The column of the chip that a site is in."""
+    return int(site[1:].partition("/")[0])
 
 
 def memory_sites(device: str, config: HwConfig) -> dict[str, tuple[str, ...]]:
