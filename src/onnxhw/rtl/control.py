@@ -70,12 +70,13 @@ class RunControl(wiring.Component):
         completed = by_name(self.completed)
         done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
         for name, number in completed.items():
+            m.d.sync += number.grown.eq(done[name] & self.running)
             with m.If(done[name] & self.running):
-                m.d.sync += number.eq(number + 1)
+                m.d.sync += [number.count.eq(number.following), number.following.eq(number.following + 1)]
             with m.If(start):
-                m.d.sync += number.eq(0)
+                m.d.sync += [number.count.eq(0), number.following.eq(1)]
         finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
-        m.d.sync += [end.eq((completed[unit] == counts[unit]) & self.running) for unit, end in finished.items()]
+        m.d.sync += [end.eq((completed[unit].count == counts[unit]) & self.running) for unit, end in finished.items()]
         # The budget changes between runs only, so what it says is worked out before.
         over, limited, most = Signal(), Signal(), Signal(signed(33))
         m.d.sync += [limited.eq(budget != 0), most.eq(budget - 2)]
@@ -99,15 +100,15 @@ class RunControl(wiring.Component):
         }
         for unit in self.units:
             registers[unit.registers.count] = counts[unit]
-            registers[unit.registers.done] = completed[unit]
+            registers[unit.registers.done] = completed[unit].count
         free_from = Signal(2 * COUNT_BITS)
         registers[Control.INPUT_FREE] = free_from
         for register in (*(unit.registers.count for unit in self.units), Control.BUDGET, Control.INPUT_FREE):
             with m.If(self.w_en & (self.addr == register) & ~active):
                 m.d.sync += registers[register].eq(self.w_data)
         done_with = [
-            self.completed.array >= free_from[:COUNT_BITS],
-            self.completed.vector >= free_from[COUNT_BITS:],
+            self.completed.array.count >= free_from[:COUNT_BITS],
+            self.completed.vector.count >= free_from[COUNT_BITS:],
         ]
         m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
         registers[Control.LATENCY] = self._latency(m, start, stop, abort)

@@ -18,10 +18,9 @@ from .input_path import InputPath
 from .memory import ActMemory
 from .ports import by_name, write_request
 from .units import COMPONENTS
+from .units.move import MOVED
 
 ADDRESS = 24
-MOVED = (Space.WEIGHT, Space.PARAM, Space.TABLE, *(unit.microcode for unit in Unit))
-"""Memories that moves write by way of the host's writes."""
 
 
 class Core(wiring.Component):
@@ -143,7 +142,7 @@ class Core(wiring.Component):
             with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
             if moved is not None and target in MOVED:
-                with m.If(moved.valid & (moved.space == target)):
+                with m.If(moved.valid[MOVED.index(target)]):
                     m.d.sync += [address.eq(moved.addr), data.eq(moved.data), write.eq(~moved.addr[bits:].any())]
             return address, data, write
 
@@ -157,7 +156,7 @@ class Core(wiring.Component):
             with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += strobe.eq(strobe_1)
             if moved is not None and target in MOVED:
-                with m.If(moved.valid & (moved.space == target)):
+                with m.If(moved.valid[MOVED.index(target)]):
                     m.d.sync += strobe.eq(0xF)
             stride = host_stride(len(w_data) // 8)
             shift = (stride - 1).bit_length()

@@ -1,8 +1,9 @@
 """`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -91,17 +92,13 @@ class Fetcher(wiring.Component):
                 m.d.sync += bits.word_select(w, WORD_BITS).eq(data)
         with m.If(delay(m, last, MEMORY + 1, name="last")):
             m.d.sync += mask.eq(data)
-        ordered = Signal()
-        fields, completed = Decoded(self.instruction, bits), by_name(self.completed)
-        reads: Value = Const(0)
-        if self.unit in STREAMING:  # the sum of two fields, which is there as soon as they are
-            words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
-            coming = Decoded(self.instruction, Cat(words))
-            total = coming.after_vector + coming.more_reads
-            reads = Signal.like(total, name="reads", reset_less=True)
-            m.d.sync += reads.eq(total)
-        waits = [completed[unit] >= fields[unit.after] for unit in units_of(self.config)]
-        m.d.comb += ordered.eq(Cat(*waits, completed[READS] >= reads).all())
+        # What `bits` will be in the next cycle, and with it which numbers are waited for.
+        words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
+        coming = Decoded(self.instruction, Cat(words))
+        numbers = {unit: coming[unit.after] for unit in units_of(self.config)}
+        if self.unit in STREAMING:
+            numbers[READS] = coming.after_vector + coming.more_reads
+        ordered = self._ordered(m, numbers)
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += [self.progress.take.eq(take), self.progress.waiting.eq(fetched_1 & ~valid & self.issue.free)]
         with m.If(delay(m, final, MEMORY + 1, name="final")):
@@ -118,6 +115,20 @@ class Fetcher(wiring.Component):
         with m.Else():
             m.d.sync += [valid.eq(fetched & ordered), fetched_1.eq(fetched)]
         return m
+
+    def _ordered(self, m: Module, numbers: Mapping[str, Value]) -> Value:
+        """So many instructions of each unit, and of `READS`, have been completed; `numbers`: what they will be in the
+        next cycle.
+
+        The run control lies afar, so what it tells is compared a cycle ahead: it may grow by one until then.
+        """
+        waits = []
+        for name, number in numbers.items():
+            completed = by_name(self.completed)[name]
+            reached, one_is_left = Signal(name=f"reached_{name}"), Signal(name=f"one_is_left_{name}")
+            m.d.sync += [reached.eq(completed.count >= number), one_is_left.eq(completed.following == number)]
+            waits.append(reached | (completed.grown & one_is_left))
+        return Cat(*waits).all()
 
     def _behind(self, address: Signal) -> Value:
         """The next word's address."""

@@ -128,13 +128,13 @@ class InputPort(wiring.Component):
                 with m.If(going & self.i.valid):
                     step = self._step(m, run, far, taken, at.lane)
                     self._write(m, write, at.word, step.lanes, self._turned(turn))
-                    m.d.sync += [taken.eq(taken + step.count), at.lane.eq(at.lane + step.count)]
-                    m.d.sync += Cat(run[:4], borrows).eq(run[:4] - step.count)
+                    m.d.sync += [taken.eq(step.counted(taken)), at.lane.eq(step.counted(at.lane))]
+                    m.d.sync += Cat(run[:4], borrows).eq(step.counted(run[:4], -1))
                     m.d.comb += self.i.ready.eq(step.word_taken)
                     with m.If(step.word_full):
                         m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
                         if config.word % LANES:  # else the turn is that of the whole run
-                            m.d.sync += turn.eq(-(taken + step.count)[:2])
+                            m.d.sync += turn.eq(-step.counted(taken)[:2])
                     with m.If(step.run_over):
                         m.next = "GAP"
         return m
@@ -153,10 +153,12 @@ class InputPort(wiring.Component):
         return Mux(carry, lanes - word, lanes), words, (size.word == 0) & ~carry
 
     def _step(self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value) -> SimpleNamespace:
-        """A step's `count` of bytes, the `lanes` that take them, and whether then the stream's word has been taken, the
-        memory's word is full and the run is over. `far`: four bytes of the run are left, and more behind them.
+        """Of a step of one to four bytes: a number `counted` up, or down, by them, the `lanes` that take them, and
+        whether then the stream's word has been taken, the memory's word is full and the run is over. `far`: four bytes
+        of the run are left, and more behind them.
 
-        Numbers up to four are told as four bits, "1 or more" to "4 or more": the least of several is their conjunction.
+        Numbers up to four are told as four bits, "1 or more" to "4 or more": the least of several is their conjunction,
+        and chooses between sums that do not wait for it.
         """
         width, steps = self.config.word, range(1, LANES + 1)
         of_word = [taken <= LANES - k for k in steps]
@@ -165,12 +167,16 @@ class InputPort(wiring.Component):
         of_run = [more | (run[:2] >= k) if k < LANES else more for k in steps]
         least = Signal(LANES, name="least")
         m.d.comb += least.eq(Cat(all_of(each) for each in zip(of_word, of_memory, of_run, strict=True)))
-        count = Signal(range(LANES + 1), name="count")
-        m.d.comb += count.eq(least[0] + least[1] + least[2] + least[3])
+
+        def counted(number: Value, sign: int = 1) -> Value:
+            """`number` and the step's bytes; less them if the sign is -1."""
+            one, two, three, four = (number + sign * k for k in steps)
+            return Mux(least[1], Mux(least[3], four, Mux(least[2], three, two)), one)
+
         ends = [lane == at for at in range(width)]
         # Where one limit is met exactly, only the other two are asked.
         return SimpleNamespace(
-            count=count,
+            counted=counted,
             lanes=Cat(any_of(ends[at - k] & least[k] for k in range(min(LANES, at + 1))) for at in range(width)),
             word_taken=any_of((taken == LANES - k) & of_memory[k - 1] & of_run[k - 1] for k in steps),
             word_full=any_of((lane == width - k) & of_word[k - 1] & of_run[k - 1] for k in steps if k <= width),

@@ -84,8 +84,10 @@ def progress() -> wiring.Signature:
 
 
 def completions(config: HwConfig) -> wiring.Signature:
-    """The run control tells all fetchers how many instructions each unit has completed, and `READS`."""
-    return each((*units_of(config), READS), lambda _: COUNT_BITS)
+    """The run control tells all fetchers of each unit, and of `READS`: how many instructions have been completed, that
+    number and one, and whether it has grown, by one, with this cycle."""
+    counted = wiring.Signature({"count": Out(COUNT_BITS), "following": Out(COUNT_BITS, init=1), "grown": Out(1)})
+    return each((*units_of(config), READS), lambda _: counted)
 
 
 def status(unit: Unit) -> wiring.Signature:

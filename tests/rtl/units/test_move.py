@@ -13,7 +13,7 @@ from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.isa.move_timing import columns_per_word
 from onnxhw.isa.timing import ACT_READ
-from onnxhw.rtl.units.move import MoveUnit
+from onnxhw.rtl.units.move import MOVED, MoveUnit
 
 pytestmark = pytest.mark.rtl
 
@@ -82,8 +82,9 @@ class Surroundings:
             assert enable == 0xF << 4 * place
             data = ctx.get(request.data) >> 32 * place & 0xFFFFFFFF
             self.written.append((Space.ACT, ctx.get(request.addr) * stride + place, data))
-        if ctx.get(moved.valid):
-            self.written.append((ctx.get(moved.space), ctx.get(moved.addr), ctx.get(moved.data)))
+        if valid := ctx.get(moved.valid):
+            (space,) = (space for number, space in enumerate(MOVED) if valid >> number & 1)
+            self.written.append((space, ctx.get(moved.addr), ctx.get(moved.data)))
 
 
 @pytest.mark.parametrize("config", GEOMETRIES[:2], ids=lambda config: config.name)

@@ -296,6 +296,9 @@ class CommandEngine(wiring.Component):
             byte.eq(Mux(state.first, where.word_select(lane, 8), frame.r_data.word_select(lane, 8))),
             some.eq(0),
         ]
+        # A word takes eight cycles, so its number may be compared a cycle late.
+        last, last_but_one = Signal(), Signal()
+        m.d.sync += [last.eq(state.left == 1), last_but_one.eq(state.left == 2)]
         with m.State("WRITE"):
             counted = state.phase[2] & checks.command[Command.WRITE] & ~checks.data
             if self.info.external:  # a word of the image waits for its place in the last phase
@@ -310,9 +313,9 @@ class CommandEngine(wiring.Component):
                 with m.If(~state.first):
                     m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
                     if self.info.external:  # the last of the counts stands apart
-                        with m.If(checks.command[Command.COMMIT] & (state.left == 2)):
+                        with m.If(checks.command[Command.COMMIT] & last_but_one):
                             m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
-                    with m.If(state.left == 1):
+                    with m.If(last):
                         m.next = "HEAD"
 
     def _answer(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState, sender: Any) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, memory
 from amaranth.lib.wiring import Out
 
@@ -23,10 +23,14 @@ BUFFER = 16
 """Words of a store that are read ahead. From a word's column to the next one that takes its place pass 10 cycles, so
 with columns of a word's width fewer would not keep up."""
 
+MOVED = (Space.WEIGHT, Space.PARAM, Space.TABLE, *(unit.microcode for unit in Unit))
+"""Spaces that words are moved to by way of the host's writes: all but `Space.ACT`."""
+
 
 def moved_word() -> data.StructLayout:
-    """A word for a memory of the core other than that of activations: host word `addr` of `space`."""
-    return data.StructLayout({"valid": 1, "space": 4, "addr": ADDRESS_BITS, "data": 32})
+    """A word for a memory of the core other than that of activations: host word `addr` of a space of `MOVED`, which has
+    its bit of `valid`."""
+    return data.StructLayout({"valid": len(MOVED), "addr": ADDRESS_BITS, "data": 32})
 
 
 class MoveUnit(UnitComponent):
@@ -112,18 +116,17 @@ class MoveUnit(UnitComponent):
             with m.If(controller.r_valid):
                 m.d.sync += [second.eq(~second), word.eq(Cat(word[16:], controller.r_data))]
         moved, write = self.moved, self.write.request
-        into_act = fields.space == Space.ACT
-        valid, address = Signal(), Signal(ADDRESS_BITS, reset_less=True)
+        into_act, address = Signal(), Signal(ADDRESS_BITS, reset_less=True)
         value = Signal(32, reset_less=True)
-        m.d.sync += [valid.eq(there), address.eq(chip.value.c), value.eq(word)]
+        m.d.sync += [into_act.eq(there & (fields.space == Space.ACT)), address.eq(chip.value.c), value.eq(word)]
+        m.d.sync += moved.valid.eq(Cat(there & (fields.space == space) for space in MOVED))
         with m.If(there):
             m.d.comb += chip.step.eq(1)
-        m.d.comb += [moved.valid.eq(valid & ~into_act), moved.space.eq(fields.space), moved.addr.eq(address)]
-        m.d.comb += moved.data.eq(value)
+        m.d.comb += [moved.addr.eq(address), moved.data.eq(value)]
         stride = host_stride(self.config.word)
         shift = (stride - 1).bit_length()
         lanes = Signal(4 * stride)
-        with m.If(valid & into_act):
+        with m.If(into_act):
             m.d.comb += lanes.word_select(address[:shift], 4).eq(0xF)
         m.d.comb += [
             write.en.eq(lanes),
@@ -149,12 +152,13 @@ class MoveUnit(UnitComponent):
             read.request.en.eq(reads),
             read.request.addr.eq(chip.value.c[shift:]),
         ]
-        with m.If(starting & fields.store):
-            m.d.sync += reading.eq(1)
+        reading_next, final = Signal(), Signal()
+        """The last word is at hand: worked out a cycle ahead."""
+        m.d.comb += reading_next.eq((starting & fields.store) | (reading & ~(reads & chip.last.block)))
         with m.If(reads):
             m.d.comb += chip.step.eq(1)
-            with m.If(chip.last.block):
-                m.d.sync += reading.eq(0)
+        one_next = Mux(reads, Mux(pops, under_way == 1, under_way == 0), Mux(pops, under_way == 2, under_way == 1))
+        m.d.sync += [reading.eq(reading_next), final.eq(~reading_next & one_next)]
         m.d.sync += under_way.eq(under_way + reads - pops)
         m.d.sync += full.eq(~pops & (full | (reads & (under_way == BUFFER - 1))))
 
@@ -164,20 +168,26 @@ class MoveUnit(UnitComponent):
         m.d.comb += words.eq(read.word)
         m.d.sync += [found.eq(delay(m, reads, ACT_READ, name="reads")), word.eq(words.word_select(place, 32))]
         m.submodules.buffer = buffer = memory.Memory(shape=32, depth=BUFFER, init=[])
-        # The word at hand and the next one are both read, and chosen last.
-        into, out, ahead = buffer.write_port(), *(buffer.read_port(domain="comb") for _ in range(2))
-        taken, before, behind = Signal(), Signal.like(out.addr), Signal.like(out.addr, init=1)
-        m.d.comb += [into.data.eq(word), into.en.eq(found), out.addr.eq(before), ahead.addr.eq(behind)]
+        # Columns are chosen a cycle ahead: the one that is shown, and the next one, if it is taken in this cycle.
+        into = buffer.write_port()
+        ports = -(-(self.columns + 2) // self.columns)
+        at = [Signal(range(BUFFER), init=number, name=f"at_{number}") for number in range(ports)]
+        taken, half = Signal(), Signal()
+        m.d.comb += [into.data.eq(word), into.en.eq(found), pops.eq(taken & (half if self.columns == 2 else 1))]
+        columns: list[Value] = []
+        for address in at:
+            out = buffer.read_port(domain="comb")
+            m.d.comb += out.addr.eq(address)
+            columns += [out.data.word_select(number, self.memory.data_bits) for number in range(self.columns)]
         m.d.sync += taken.eq(controller.w_next)
         with m.If(pops):
-            m.d.sync += [before.eq(behind), behind.eq(behind + 1)]
+            m.d.sync += [one.eq(behind) for one, behind in zip(at, [*at[1:], at[-1] + 1], strict=True)]
         with m.If(found):
             m.d.sync += into.addr.eq(into.addr + 1)
-        if self.columns == 1:
-            m.d.comb += [pops.eq(taken), controller.w_data.eq(Mux(pops, ahead.data, out.data))]
-        else:
-            half, second = Signal(), Signal()
-            m.d.comb += [second.eq(half ^ taken), pops.eq(half & taken)]
-            m.d.sync += half.eq(second)
-            m.d.comb += controller.w_data.eq(Mux(pops, ahead.data[:16], Mux(second, out.data[16:], out.data[:16])))
-        return pops & ~reading & (under_way == 1)
+        if self.columns == 2:
+            m.d.sync += half.eq(half ^ taken)
+        shown, behind = (Signal(self.memory.data_bits, reset_less=True, name=name) for name in ("shown", "behind"))
+        position = half + taken
+        m.d.sync += [shown.eq(Array(columns)[position]), behind.eq(Array(columns[1:])[position])]
+        m.d.comb += controller.w_data.eq(Mux(taken, behind, shown))
+        return pops & final
