@@ -95,7 +95,7 @@ class Fetcher(wiring.Component):
         # What `bits` will be in the next cycle, and with it which numbers are waited for.
         words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
         coming = Decoded(self.instruction, Cat(words))
-        numbers = {unit: coming[unit.after] for unit in units_of(self.config)}
+        numbers: dict[str, Value] = {unit: coming[unit.after] for unit in units_of(self.config)}
         if self.unit in STREAMING:
             numbers[READS] = coming.after_vector + coming.more_reads
         ordered = self._ordered(m, numbers)
