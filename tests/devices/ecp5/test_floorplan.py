@@ -60,6 +60,17 @@ def test_sites_are_unique_and_as_many_as_the_preset_needs(name):
     assert not {site.rsplit("/", 1)[0].split("/")[1] for site in dsp} & {site.split("/")[1] for site in ram}
 
 
+def test_lanes_multipliers_lie_above_their_tables():
+    """The array's last row has a column less than the others: it leaves every sixth site."""
+    config = PRESETS["ulx3s-85f"]
+    sites = [site.split("/")[:2] for (site,) in lane_sites(DEVICE, config)]
+    columns = [int(x[1:]) for x, _ in sites]
+    assert columns[:8] == [27, 41, 54, 70, 83, 97, 110, 114]
+    assert [y for _, y in sites] == ["Y58"] * 11 + ["Y34"] * 4 + ["Y10"]
+    tables = [int(site[1:].split("/")[0]) for site in memory_sites(DEVICE, config)["tables"]]
+    assert max(abs(mine - theirs) for mine, theirs in zip(columns, tables, strict=True)) <= 26
+
+
 def test_elements_of_fabric_leave_their_sites_to_the_lanes():
     whole = PRESETS["ulx3s-85f"]
     config = dataclasses.replace(whole, name="more in lanes", array_fabric=32, requant_dsps=3)
