@@ -36,9 +36,11 @@ async def fetches_in_order(dut: Any) -> None:
     taking = False
     for _ in range(5000):
         for unit in UNITS:
-            if random.random() < 0.05 and completed[unit] < len(program):
-                completed[unit] += 1
-            getattr(dut, f"completed__{unit}").value = completed[unit]
+            grows = random.random() < 0.05 and completed[unit] < len(program)
+            completed[unit] += grows
+            getattr(dut, f"completed__{unit}__count").value = completed[unit]
+            getattr(dut, f"completed__{unit}__following").value = completed[unit] + 1
+            getattr(dut, f"completed__{unit}__grown").value = int(grows)
         before = dict(completed)
         dut.issue__take.value = int(taking)
         await tick(dut)

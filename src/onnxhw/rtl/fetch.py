@@ -1,6 +1,5 @@
 """`Fetcher`: reads a unit's program, one instruction ahead of the one that runs."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -11,7 +10,7 @@ from ..config import HwConfig, bits_for
 from ..isa.external_instructions import kinds
 from ..isa.fields import WORD_BITS
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
-from ..isa.units import STREAMING, Unit, units_of
+from ..isa.units import STREAMING, Unit
 from .cells import BlockRam
 from .decode import Decoded
 from .delay import delay
@@ -95,10 +94,7 @@ class Fetcher(wiring.Component):
         # What `bits` will be in the next cycle, and with it which numbers are waited for.
         words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
         coming = Decoded(self.instruction, Cat(words))
-        numbers: dict[str, Value] = {unit: coming[unit.after] for unit in units_of(self.config)}
-        if self.unit in STREAMING:
-            numbers[READS] = coming.after_vector + coming.more_reads
-        ordered = self._ordered(m, numbers)
+        ordered = self._ordered(m, coming)
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += [self.progress.take.eq(take), self.progress.waiting.eq(fetched_1 & ~valid & self.issue.free)]
         with m.If(delay(m, final, MEMORY + 1, name="final")):
@@ -116,17 +112,25 @@ class Fetcher(wiring.Component):
             m.d.sync += [valid.eq(fetched & ordered), fetched_1.eq(fetched)]
         return m
 
-    def _ordered(self, m: Module, numbers: Mapping[str, Value]) -> Value:
-        """So many instructions of each unit, and of `READS`, have been completed; `numbers`: what they will be in the
-        next cycle.
+    def _ordered(self, m: Module, coming: Decoded) -> Value:
+        """So many instructions of each unit, and of `READS`, have been completed as an instruction waits for. `coming`:
+        its fields, as they will be in the next cycle.
 
-        The run control lies afar, so what it tells is compared a cycle ahead: it may grow by one until then.
+        The run control lies afar, so numbers are compared with those that it told a cycle before: they may have grown
+        by one.
         """
         waits = []
-        for name, number in numbers.items():
-            completed = by_name(self.completed)[name]
+        for name, completed in by_name(self.completed).items():
             reached, one_is_left = Signal(name=f"reached_{name}"), Signal(name=f"one_is_left_{name}")
-            m.d.sync += [reached.eq(completed.count >= number), one_is_left.eq(completed.following == number)]
+            if name != READS:
+                number = coming[Unit(name).after]
+                m.d.sync += [reached.eq(completed.count >= number), one_is_left.eq(completed.following == number)]
+            elif self.unit in STREAMING:  # the sum of two fields takes a cycle, in which what is told waits
+                reads, told = Signal(COUNT_BITS + 1, reset_less=True), Signal(COUNT_BITS, name="told", reset_less=True)
+                m.d.sync += [reads.eq(coming.after_vector + coming.more_reads), told.eq(completed.following)]
+                m.d.comb += [reached.eq(told > reads), one_is_left.eq(told == reads)]
+            else:
+                continue
             waits.append(reached | (completed.grown & one_is_left))
         return Cat(*waits).all()
 

@@ -149,7 +149,7 @@ async def run(
         await FallingEdge(dut.clk)
     else:
         raise BenchError("the core does not start to run")
-    completed = dut.control.completed__vector
+    completed = dut.control.completed__vector__count
     left = facts["limit"]
     for stop in facts["stops"]:
         while known(dut.running, "running") and known(completed, "completed__vector") < stop and left > 0:

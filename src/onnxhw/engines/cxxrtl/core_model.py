@@ -56,7 +56,7 @@ class CoreModel(Design):
         names = self.names()
         banks = {int(match[1]): name for name in names if (match := re.search(r"(?:^| )act bank_(\d+) memory$", name))}
         self._banks = [self.memory(banks[i]) for i in sorted(banks)]
-        self._done = next((name for name in names if re.search(r"(?:^| )control completed__vector$", name)), None)
+        self._done = next((name for name in names if re.search(r"(?:^| )control completed__vector__count$", name)), None)
 
     def close(self) -> None:
         self._banks = []
@@ -128,7 +128,7 @@ class CoreModel(Design):
         counter = None
         if vector_done is not None:
             if self._done is None:
-                raise InternalError("E1407", "the core has no register 'control completed__vector'")
+                raise InternalError("E1407", "the core has no register 'control completed__vector__count'")
             counter = self.item(self._done).curr
         self._settled = False
         while limit > 0:
