@@ -76,7 +76,7 @@ class Controller(wiring.Component):
         )
         """The command of this cycle."""
         self._of_host, self._in_run = Signal(), Signal()
-        """The command is a column of the host's; the state is RUN."""
+        """The command is a column of the host's, which is known a cycle ahead; the state is RUN."""
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
         self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
@@ -88,7 +88,7 @@ class Controller(wiring.Component):
         """Cycles that the state's next command has to wait; there are none left; there is one."""
         self._of_start = Signal()
         m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
-        m.d.sync += [self._waited.eq(self._wait == 1), self._nearly.eq(self._wait == 2)]
+        m.d.sync += [self._waited.eq(self._wait == 1), self._nearly.eq(self._wait == 2), self._of_host.eq(0)]
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
         with m.If(self.start):
@@ -199,6 +199,9 @@ class Controller(wiring.Component):
                 m.next = "SLOT"
         with m.State("SLOT"):
             m.d.sync += cycle.eq(cycle + 1)
+            given = Mux(self._of_host, column + 1, column)
+            goes_on = Mux(cycle == 0, self.host.valid, used) & (given != host.count)
+            m.d.sync += self._of_host.eq(goes_on & (cycle >= external.rcd - 1))
             with m.If(cycle == 0):
                 m.d.sync += used.eq(self.host.valid)
                 with m.If(self.host.valid):
@@ -206,9 +209,8 @@ class Controller(wiring.Component):
                     m.d.comb += self._address.eq(host.address[columns + banks :])
             with m.Elif(cycle == external.slot_precharge):
                 m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
-            with m.Elif(used & (cycle >= external.rcd) & (column != host.count)):
+            with m.Elif(self._of_host):
                 m.d.comb += [
-                    self._of_host.eq(1),
                     self._bank.eq(bank),
                     self._op.eq(Mux(host.write, SdramCommand.WRITE, SdramCommand.READ)),
                 ]
