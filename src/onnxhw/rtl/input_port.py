@@ -1,7 +1,7 @@
 """`InputPort`: brings the bytes of inputs, which arrive in a row, to their places in activation memory."""
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +89,10 @@ class InputPort(wiring.Component):
         borrows, high = Signal(), run[4:]
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(high.any())]
         m.d.sync += [high.eq(high - borrows), borrows.eq(0)]
+        # What each limit of a step leaves, from "1 or more" to "4 or more": registers, worked out with the counters.
+        of_word, of_memory, of_run = (Signal(LANES, name=f"of_{what}", init=-1) for what in ("word", "memory", "run"))
+        limits = _Limits(config.word, high.any())
+        m.d.sync += of_run.eq(limits.of_run(run[:4]))
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
         # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
         leads, begins_row = Signal(reset_less=True), Signal(reset_less=True)
@@ -116,23 +120,28 @@ class InputPort(wiring.Component):
                     self._write(m, write, at.word, lanes, now.fill.replicate(LANES))
                 with m.If(filled | ~now.fills):
                     m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end), turn.eq(end[:2] - taken)]
+                    m.d.sync += of_memory.eq(limits.of_memory(end))
                     m.next = "RUN"
                     with m.If(complete):
                         m.next = "REGION"
                         with m.If(now.ends):
                             m.d.comb += self.i.ready.eq(taken != 0)
-                            m.d.sync += taken.eq(0)
+                            m.d.sync += [taken.eq(0), of_word.eq(limits.of_word(Const(0, 2)))]
             with m.State("RUN"):
                 m.d.sync += [leads.eq(0), begins_row.eq(last_run), complete.eq(last_run & last_row)]
                 m.d.sync += size.eq(Mux(last_run, Mux(last_row, now.tail, now.row_gap), now.gap))
                 with m.If(going & self.i.valid):
-                    step = self._step(m, run, far, taken, at.lane)
+                    step = self._step(m, run, far, taken, at.lane, (of_word, of_memory, of_run))
                     self._write(m, write, at.word, step.lanes, self._turned(turn))
                     m.d.sync += [taken.eq(step.counted(taken)), at.lane.eq(step.counted(at.lane))]
                     m.d.sync += Cat(run[:4], borrows).eq(step.counted(run[:4], -1))
+                    m.d.sync += of_word.eq(step.counted(taken, told=limits.of_word))
+                    m.d.sync += of_memory.eq(step.counted(at.lane, told=limits.of_memory))
+                    m.d.sync += of_run.eq(step.counted(run[:4], -1, told=limits.of_run))
                     m.d.comb += self.i.ready.eq(step.word_taken)
                     with m.If(step.word_full):
                         m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
+                        m.d.sync += of_memory.eq(limits.of_memory(Const(0, len(at.lane))))
                         if config.word % LANES:  # else the turn is that of the whole run
                             m.d.sync += turn.eq(-step.counted(taken)[:2])
                     with m.If(step.run_over):
@@ -152,7 +161,9 @@ class InputPort(wiring.Component):
             words = (Cat(size.lane, size.word) + lane) >> len(lane)
         return Mux(carry, lanes - word, lanes), words, (size.word == 0) & ~carry
 
-    def _step(self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value) -> SimpleNamespace:
+    def _step(
+        self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value, limits: tuple[Signal, ...]
+    ) -> SimpleNamespace:
         """Of a step of one to four bytes: a number `counted` up, or down, by them, the `lanes` that take them, and
         whether then the stream's word has been taken, the memory's word is full and the run is over. `far`: four bytes
         of the run are left, and more behind them.
@@ -161,16 +172,13 @@ class InputPort(wiring.Component):
         and chooses between sums that do not wait for it.
         """
         width, steps = self.config.word, range(1, LANES + 1)
-        of_word = [taken <= LANES - k for k in steps]
-        of_memory = [lane <= width - k if k <= width else Const(0) for k in steps]
-        more = far | run[2:4].any()
-        of_run = [more | (run[:2] >= k) if k < LANES else more for k in steps]
+        of_word, of_memory, of_run = limits
         least = Signal(LANES, name="least")
         m.d.comb += least.eq(Cat(all_of(each) for each in zip(of_word, of_memory, of_run, strict=True)))
 
-        def counted(number: Value, sign: int = 1) -> Value:
-            """`number` and the step's bytes; less them if the sign is -1."""
-            one, two, three, four = (number + sign * k for k in steps)
+        def counted(number: Value, sign: int = 1, told: Callable[[Value], Value] = lambda it: it) -> Value:
+            """`number` and the step's bytes, less them if the sign is -1; or what is `told` of that."""
+            one, two, three, four = (told(number + sign * k) for k in steps)
             return Mux(least[1], Mux(least[3], four, Mux(least[2], three, two)), one)
 
         ends = [lane == at for at in range(width)]
@@ -192,6 +200,25 @@ class InputPort(wiring.Component):
         wide = Cat(word for _ in range(-(-self.config.word // LANES)))[: 8 * self.config.word]
         m.d.comb += [write.valid.eq(1), write.payload.addr.eq(address), write.payload.en.eq(lanes)]
         m.d.comb += write.payload.data.eq(wide)
+
+
+class _Limits:
+    """What limits a step, as four bits, "1 or more" to "4 or more": of the stream's word what `taken` bytes leave, of
+    the memory's word what a lane does, of a run its low bits, with a register's `high` above them."""
+
+    def __init__(self, width: int, high: Value) -> None:
+        self.width, self.high = width, high
+
+    def of_word(self, taken: Value) -> Value:
+        return Cat(taken[:2] <= LANES - k for k in range(1, LANES + 1))
+
+    def of_memory(self, lane: Value) -> Value:
+        mine = lane[: bits_for(self.width)]
+        return Cat(mine <= self.width - k if k <= self.width else Const(0, 1) for k in range(1, LANES + 1))
+
+    def of_run(self, low: Value) -> Value:
+        more = self.high | low[2:4].any()
+        return Cat(*(more | (low[:2] >= k) for k in range(1, LANES)), more)
 
 
 def all_of(values: Iterable[Any]) -> Value:

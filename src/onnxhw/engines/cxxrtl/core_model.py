@@ -56,7 +56,8 @@ class CoreModel(Design):
         names = self.names()
         banks = {int(match[1]): name for name in names if (match := re.search(r"(?:^| )act bank_(\d+) memory$", name))}
         self._banks = [self.memory(banks[i]) for i in sorted(banks)]
-        self._done = next((name for name in names if re.search(r"(?:^| )control completed__vector__count$", name)), None)
+        done = re.compile(r"(?:^| )control completed__vector__count$")
+        self._done = next((name for name in names if done.search(name)), None)
 
     def close(self) -> None:
         self._banks = []
