@@ -17,6 +17,7 @@ from typing import Any
 from ..board import Board
 from ..devices import family_of
 from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
+from ..devices.netlist import top_module
 from ..devices.report import WORDS, RouteReport
 from ..errors import DoesNotFitError, TimingError, UsageError
 from ..garbage import collection_paused
@@ -114,8 +115,8 @@ def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]
     netlist = directory / f"{NAME}.json"
     made = family.netlist(netlist.read_text())
     netlist.write_text(made)
-    (module,) = (found for found in json.loads(made)["modules"].values() if "top" in found["attributes"])
-    return family.counts({name: cell["type"] for name, cell in module["cells"].items()})
+    cells = top_module(json.loads(made))["cells"]
+    return family.counts({name: cell["type"] for name, cell in cells.items()})
 
 
 def log_of(family: Family, seed: int) -> str:

@@ -119,17 +119,14 @@ class Core(wiring.Component):
     ) -> None:  # fmt: skip
         """Decode host accesses, and words that are `moved` from external memory: never both to one memory. Registers of
         the memories are one register where they need not lie `apart`."""
+        comes = dict(zip(MOVED, moved.valid, strict=True)) if moved is not None else {}
         # Cycle 1: the access, registered.
         space_1, address_1, data_1 = Signal(4), Signal(ADDRESS), Signal(32)
         strobe_1, write_1, read_1 = Signal(4), Signal(), Signal()
         m.d.sync += [
-            space_1.eq(self.host_space),
-            address_1.eq(self.host_addr),
-            data_1.eq(self.host_wdata),
-            strobe_1.eq(self.host_wstrb),
-            write_1.eq(self.host_we),
-            read_1.eq(self.host_re),
-        ]
+            space_1.eq(self.host_space), address_1.eq(self.host_addr), data_1.eq(self.host_wdata),
+            strobe_1.eq(self.host_wstrb), write_1.eq(self.host_we), read_1.eq(self.host_re),
+        ]  # fmt: skip
 
         # Cycle 2: registers of each memory's own, near its block RAMs.
         def own(target: Space, bits: int = ADDRESS) -> tuple[Signal, Signal, Signal]:
@@ -141,8 +138,8 @@ class Core(wiring.Component):
             # Without the condition they are equal in all spaces, and one register for all.
             with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += [address.eq(address_1), data.eq(data_1)]
-            if moved is not None and target in MOVED:
-                with m.If(moved.valid[MOVED.index(target)]):
+            if target in comes:
+                with m.If(comes[target]):
                     m.d.sync += [address.eq(moved.addr), data.eq(moved.data), write.eq(~moved.addr[bits:].any())]
             return address, data, write
 
@@ -155,8 +152,8 @@ class Core(wiring.Component):
             strobe = Signal(4, name=f"strobe_{target.name.lower()}")
             with m.If(space_1 == target if apart else Const(1)):
                 m.d.sync += strobe.eq(strobe_1)
-            if moved is not None and target in MOVED:
-                with m.If(moved.valid[MOVED.index(target)]):
+            if target in comes:
+                with m.If(comes[target]):
                     m.d.sync += strobe.eq(0xF)
             stride = host_stride(len(w_data) // 8)
             shift = (stride - 1).bit_length()

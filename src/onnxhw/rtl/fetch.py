@@ -120,17 +120,18 @@ class Fetcher(wiring.Component):
         by one.
         """
         waits = []
-        for name, completed in by_name(self.completed).items():
+        told = by_name(self.completed)
+        if self.unit not in STREAMING:
+            del told[READS]
+        for name, completed in told.items():
             reached, one_is_left = Signal(name=f"reached_{name}"), Signal(name=f"one_is_left_{name}")
             if name != READS:
                 number = coming[Unit(name).after]
                 m.d.sync += [reached.eq(completed.count >= number), one_is_left.eq(completed.following == number)]
-            elif self.unit in STREAMING:  # the sum of two fields takes a cycle, in which what is told waits
-                reads, told = Signal(COUNT_BITS + 1, reset_less=True), Signal(COUNT_BITS, name="told", reset_less=True)
-                m.d.sync += [reads.eq(coming.after_vector + coming.more_reads), told.eq(completed.following)]
-                m.d.comb += [reached.eq(told > reads), one_is_left.eq(told == reads)]
-            else:
-                continue
+            else:  # the sum of two fields takes a cycle, in which what is told waits
+                reads, following = Signal(COUNT_BITS + 1, reset_less=True), Signal(COUNT_BITS, reset_less=True)
+                m.d.sync += [reads.eq(coming.after_vector + coming.more_reads), following.eq(completed.following)]
+                m.d.comb += [reached.eq(following > reads), one_is_left.eq(following == reads)]
             waits.append(reached | (completed.grown & one_is_left))
         return Cat(*waits).all()
 

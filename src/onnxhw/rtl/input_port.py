@@ -70,18 +70,9 @@ class InputPort(wiring.Component):
         size = Signal(position(config), reset_less=True)
         run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
         taken, complete, going, turn = Signal(2), Signal(), Signal(), Signal(2, reset_less=True)
-        # A step whose write finds its register taken puts it into another one: whether the memory takes a write is
-        # known late in a cycle, and the next step asks only whether that other register is empty.
         write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
         m.d.comb += going.eq(~waiting.valid)
-        with m.If(going):
-            m.d.sync += waiting.payload.eq(write.payload)
-        with m.If(~self.o.valid | self.o.ready):
-            m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
-            m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
-            m.d.sync += waiting.valid.eq(0)
-        with m.Elif(write.valid):
-            m.d.sync += waiting.valid.eq(1)
+        self._give(m, write, waiting)
 
         # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
         # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
@@ -147,6 +138,21 @@ class InputPort(wiring.Component):
                     with m.If(step.run_over):
                         m.next = "GAP"
         return m
+
+    def _give(self, m: Module, write: Any, waiting: Any) -> None:
+        """Registers of what a step writes.
+
+        A step whose write finds its register taken puts it into another one: whether the memory takes a write is known
+        late in a cycle, and the next step asks only whether that other register is empty.
+        """
+        with m.If(~waiting.valid):
+            m.d.sync += waiting.payload.eq(write.payload)
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
+            m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
+            m.d.sync += waiting.valid.eq(0)
+        with m.Elif(write.valid):
+            m.d.sync += waiting.valid.eq(1)
 
     def _further(self, m: Module, lane: Value, size: Any) -> tuple[Value, Value, Value]:
         """Of what is a `position` further than a lane: its lane, by how many words it is further, and whether by none.

@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import Any
 
 from ..identity import identity
+from ..netlist import top_module
 
 INPUTS = "ABCD"
 MOST_READERS = 2
@@ -105,7 +106,7 @@ def finish(netlist: str) -> str:
     """Yosys' netlist (JSON of one flat module) with these tables in their carry cells, and no carry that nobody
     reads."""
     record = json.loads(netlist)
-    (module,) = (found for found in record["modules"].values() if "top" in found["attributes"])
+    module = top_module(record)
     cells: dict[str, Any] = module["cells"]
     halves, tables = dict[tuple[str, int], _Half](), dict[int, tuple[str, _Table]]()
     readers: dict[int, set[tuple[str, int]]] = defaultdict(set)

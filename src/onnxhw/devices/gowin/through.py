@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ..identity import identity
+from ..netlist import top_module
 
 SUFFIX = "$through"
 """How the names of these lookup tables end; before it is the register's."""
@@ -25,7 +26,7 @@ def pass_through(netlist: str) -> str:
     """Yosys' netlist (JSON of one flat module) with these lookup tables. A carry cell takes a register into its slice,
     too; of several registers behind one cell it takes the first."""
     record = json.loads(netlist)
-    (module,) = (found for found in record["modules"].values() if "top" in found["attributes"])
+    module = top_module(record)
     cells: dict[str, Any] = module["cells"]
     drivers = {bit: name for name, cell in cells.items() for bit in _outputs(cell)}
     nets = [bit for each in module["netnames"].values() for bit in each["bits"] if type(bit) is int]

@@ -72,15 +72,12 @@ class Banks(wiring.Component):
             Signal(external.banks, name=f"{name}_next") for name in ("open", "ready", "opened")
         )
         # Of each segment's bank: a row is open, a row's command may come, and a column.
-        now_open, now_ready, now_opened, then_open, then_ready = (
-            Signal(name=name) for name in ("now_open", "now_ready", "now_opened", "then_open", "then_ready")
-        )
+        now_open, then_open = self.now_open, self.then_open
+        now_ready, now_opened, then_ready = (Signal(name=name) for name in ("now_ready", "now_opened", "then_ready"))
         apart = Signal()  # with both there, the current one was there first
         with m.If(self.following_comes):
             m.d.sync += apart.eq(self.coming != current.bank)
         m.d.comb += [
-            self.now_open.eq(now_open),
-            self.then_open.eq(then_open),
             now.eq(self.current_valid & now_ready & ~(now_open & current.match)),
             then.eq(
                 self.current_valid & self.following_valid & apart & then_ready & ~(then_open & following.match)
@@ -94,7 +91,7 @@ class Banks(wiring.Component):
             self.closable.eq(Cat(bank.closable for bank in banks).all()),
         ]
         activate = Signal()
-        m.d.comb += activate.eq((self.now & ~self.now_open) | (self.then & ~self.then_open))
+        m.d.comb += activate.eq((self.now & ~now_open) | (self.then & ~then_open))
         between.run(m, activate)
         turn.run(m, (self.column & ~current.write) | self.host_read)
         # A row is noted a cycle late: its segment is the same then, and no segment of another one is cut before.

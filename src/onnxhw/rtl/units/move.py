@@ -152,13 +152,17 @@ class MoveUnit(UnitComponent):
             read.request.en.eq(reads),
             read.request.addr.eq(chip.value.c[shift:]),
         ]
-        reading_next, final = Signal(), Signal()
-        """The last word is at hand: worked out a cycle ahead."""
-        m.d.comb += reading_next.eq((starting & fields.store) | (reading & ~(reads & chip.last.block)))
+        with m.If(starting & fields.store):
+            m.d.sync += reading.eq(1)
         with m.If(reads):
             m.d.comb += chip.step.eq(1)
+            with m.If(chip.last.block):
+                m.d.sync += reading.eq(0)
+        # The last word is at hand, known a cycle ahead: one is left. While words are read there are more, for the first
+        # column is taken after three of them, and no word leaves sooner than the next one comes.
+        final = Signal()
         one_next = Mux(reads, Mux(pops, under_way == 1, under_way == 0), Mux(pops, under_way == 2, under_way == 1))
-        m.d.sync += [reading.eq(reading_next), final.eq(~reading_next & one_next)]
+        m.d.sync += final.eq(one_next)
         m.d.sync += under_way.eq(under_way + reads - pops)
         m.d.sync += full.eq(~pops & (full | (reads & (under_way == BUFFER - 1))))
 
