@@ -12,6 +12,8 @@ from amaranth.lib.wiring import In, Out
 from netlist import Simulation, Step, Target, synthesize_netlist
 
 from onnxhw.devices import find_family
+from onnxhw.devices.ecp5.floorplan import array_sites, group_of
+from onnxhw.devices.ecp5.parts import die
 from onnxhw.isa.timing import MULTIPLY
 from onnxhw.presets import PRESETS
 from onnxhw.rtl.cells import Multiplier
@@ -132,4 +134,6 @@ def test_multipliers_of_a_planned_array_have_constants_of_their_own():
         pins = dict(re.findall(r"connect \\(\w+) (.+)", cell))
         for pin in ("RST0", "SOURCEA", "SOURCEB", "CE0", "SIGNEDA", "SIGNEDB"):
             assert pins[pin].startswith("\\"), (pin, pins[pin])
-    assert design.count("cell \\TRELLIS_FF") == 2 * 128 // 4
+    groups = {group_of(site) for site in array_sites(die("LFE5U-85F"), PLAIN).values()}
+    assert len(groups) == 3 * 16 * 3 // 4, "three rows of chip; of 16 elements in three columns, in the last row in two"
+    assert design.count("cell \\TRELLIS_FF") == 2 * len(groups)
