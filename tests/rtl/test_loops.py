@@ -35,6 +35,7 @@ def test_loops_of_all_counts_stepped_at_any_time() -> None:
         for value in VALUES:
             ctx.set(base_of[value], base[value])
         ctx.set(loops.start, 1)
+        ctx.set(loops.moves, 1)
         await ctx.tick()
         ctx.set(loops.start, 0)
         for value in VALUES:
@@ -51,8 +52,10 @@ def test_loops_of_all_counts_stepped_at_any_time() -> None:
                     assert ctx.get(last_of[level]) == last, (level, at, counts)
                 step = rng.random() < 0.7
                 ctx.set(loops.step, step)
+                ctx.set(loops.moves, step)
                 await ctx.tick()
                 ctx.set(loops.step, 0)
+                ctx.set(loops.moves, 0)
             seen += 1
 
     async def testbench(ctx: Any) -> None:

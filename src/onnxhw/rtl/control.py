@@ -165,17 +165,18 @@ class RunControl(wiring.Component):
         run with moves that had none, since its start."""
         latency, accepted, counts = Signal(32, name="latency"), Signal(), Signal()
         m.d.sync += accepted.eq(self.w_en & (self.addr == Control.LATENCY))
+        started = delay(m, start, 1, name="started")  # a start comes late in its cycle
         with m.If(counts):
             m.d.sync += latency.eq(latency + 1)
         with m.If(accepted & ~self.running):
             m.d.sync += [latency.eq(HEARD), counts.eq(1)]
+        with m.Elif(started & ~counts):
+            m.d.sync += latency.eq(0)
         with m.Elif(stop):
             m.d.sync += counts.eq(0)
-        with m.Elif(start & ~counts):
-            m.d.sync += latency.eq(0)
         if self.config.external is not None:
-            with m.If(self.asks & ~counts):
-                m.d.sync += [latency.eq(STARTED), counts.eq(1)]
+            with m.If(delay(m, self.asks, 1, name="asked") & ~counts):
+                m.d.sync += [latency.eq(STARTED + 1), counts.eq(1)]
             with m.If(abort):
                 m.d.sync += counts.eq(0)
         return latency

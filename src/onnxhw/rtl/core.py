@@ -174,6 +174,9 @@ class Core(wiring.Component):
         word_2, place_2 = wide(Space.ACT, own_write.addr, own_write.data, own_write.en, late=False)
         for name in ("en", "addr", "data"):
             m.d.comb += into[name].eq(Mux(path.o.valid, path.o.payload[name], own_write[name]))
+        own_lanes = Signal()
+        m.d.sync += own_lanes.eq(write_1 & (space_1 == Space.ACT) & strobe_1.any())
+        m.d.comb += act.host_writes.eq(path.o.valid | own_lanes)  # the input port writes a lane or more
         m.d.comb += path.o.ready.eq(~act.blocked)
         address, data, write = own(Space.INPUT)
         m.d.comb += [path.w_data.eq(data), path.w_en.eq(write), path.begins.eq(~address.any())]

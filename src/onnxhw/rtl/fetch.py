@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -11,7 +11,7 @@ from ..isa.external_instructions import kinds
 from ..isa.fields import WORD_BITS
 from ..isa.timing import FETCH_OVERHEAD, MEMORY
 from ..isa.units import STREAMING, Unit
-from .cells import BlockRam
+from .cells import BlockRam, DuplicatedRegister
 from .decode import Decoded
 from .delay import delay
 from .ports import COUNT_BITS, READS, by_name, completions, issue, progress
@@ -54,10 +54,10 @@ class Fetcher(wiring.Component):
         m.d.comb += [ucode.w_addr.eq(self.w_addr), ucode.w_data.eq(self.w_data), ucode.w_en.eq(self.w_en)]
 
         address = Signal(ucode.r_addr.shape())
-        # Bit w: word w is still to be read. Then comes the mask of the next instruction.
+        # Bit w: word w is still to be read, and whether there is one. Then comes the mask of the next instruction.
         left, mask = Signal(self.words, init=-1), Signal(self.words, reset_less=True)
         rest = Signal.like(left)
-        reading, final, last = Signal(), Signal(), Signal()
+        some, reading, final, last = Signal(init=1), Signal(), Signal(), Signal()
         # Whether there is an instruction behind the last one taken: compared ahead, and while the unit rests.
         more, more_then, following = Signal(reset_less=True), Signal(reset_less=True), Signal(COUNT_BITS, init=1)
         # `take` comes late in its cycle and `index` follows it, so behind it the register stands for a cycle.
@@ -71,12 +71,12 @@ class Fetcher(wiring.Component):
         m.d.comb += [
             ucode.r_addr.eq(address),
             rest.eq(left & (left - 1)),
-            reading.eq((left != 0) & more),
-            final.eq(reading & (rest == 0)),
+            reading.eq(some & more),
+            final.eq(~_two(left)),  # of what is read
         ]
-        m.d.sync += last.eq(final)
+        m.d.sync += last.eq(reading & final)
         with m.If(reading):
-            m.d.sync += left.eq(rest)
+            m.d.sync += [left.eq(rest), some.eq(~final)]
         with m.If(reading | last):
             m.d.sync += address.eq(self._behind(address))
 
@@ -85,19 +85,21 @@ class Fetcher(wiring.Component):
         m.d.sync += data.eq(ucode.r_data)
         bits = Signal(self.words * WORD_BITS, reset_less=True)
         m.d.comb += self.issue.bits.eq(bits)
-        arriving = delay(m, left & ~rest & reading.replicate(self.words), MEMORY + 1, name="arriving")
+        # A register for the words, and one for what becomes of their numbers, which is compared elsewhere.
+        m.submodules.arriving = arriving = DuplicatedRegister(self.words, 2)
+        m.d.comb += arriving.i.eq(delay(m, left & ~rest & reading.replicate(self.words), MEMORY, name="arriving"))
         for w in range(self.words):
-            with m.If(arriving[w]):
+            with m.If(arriving.o[0][w]):
                 m.d.sync += bits.word_select(w, WORD_BITS).eq(data)
         with m.If(delay(m, last, MEMORY + 1, name="last")):
             m.d.sync += mask.eq(data)
         # What `bits` will be in the next cycle, and with it which numbers are waited for.
-        words = (Mux(arriving[w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
+        words = (Mux(arriving.o[1][w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
         coming = Decoded(self.instruction, Cat(words))
         ordered = self._ordered(m, coming)
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += [self.progress.take.eq(take), self.progress.waiting.eq(fetched_1 & ~valid & self.issue.free)]
-        with m.If(delay(m, final, MEMORY + 1, name="final")):
+        with m.If(delay(m, last, MEMORY, name="final")):
             m.d.sync += fetched.eq(1)
         with m.If(take):
             m.d.sync += [
@@ -105,6 +107,7 @@ class Fetcher(wiring.Component):
                 valid.eq(0),
                 fetched_1.eq(0),
                 left.eq(mask),
+                some.eq(1),
                 index.eq(following),
                 following.eq(following + 1),
             ]
@@ -140,3 +143,12 @@ class Fetcher(wiring.Component):
         if self.config.external is None or self.depth == 1 << len(address):
             return address + 1
         return Mux(address == self.depth - 1, 0, address + 1)
+
+
+def _two(bits: Value) -> Value:
+    """Whether two bits or more are set: of groups that a lookup table takes, so that few follow each other."""
+    if len(bits) <= 1:
+        return Const(0, 1)
+    groups = [bits[first : first + 4] for first in range(0, len(bits), 4)]
+    within = [(a & b) for group in groups for n, a in enumerate(group) for b in group[:n]]
+    return Cat(within).any() | _two(Cat(group.any() for group in groups) if len(groups) > 1 else Const(0, 1))

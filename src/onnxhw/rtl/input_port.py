@@ -69,16 +69,19 @@ class InputPort(wiring.Component):
         at, end = _place(config, "at"), Signal(bits_for(config.word), name="end_lane", reset_less=True)
         size = Signal(position(config), reset_less=True)
         run, runs, rows = (Signal.like(kept[name], name=name, reset_less=True) for name in ("run", "runs", "rows"))
-        taken, complete, going, turn = Signal(2), Signal(), Signal(), Signal(2, reset_less=True)
+        taken, complete, turn = Signal(2), Signal(), Signal(2, reset_less=True)
+        # Of the state and of `waiting`, in registers of their own: all steps ask for these. Behind the last region what
+        # is left of the stream's word is dropped.
+        running, going, drops, filling = Signal(), Signal(init=1), Signal(), Signal()
         write, waiting = (stream.Signature(write_request(config)).create(path=(name,)) for name in ("write", "waiting"))
-        m.d.comb += going.eq(~waiting.valid)
-        self._give(m, write, waiting)
+        self._give(m, write, waiting, going)
 
         # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
         # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
         last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
         borrows, high = Signal(), run[4:]
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(high.any())]
+        m.d.sync += drops.eq(complete & now.ends & (taken != 0))
         m.d.sync += [high.eq(high - borrows), borrows.eq(0)]
         # What each limit of a step leaves, from "1 or more" to "4 or more": registers, worked out with the counters.
         of_word, of_memory, of_run = (Signal(LANES, name=f"of_{what}", init=-1) for what in ("word", "memory", "run"))
@@ -87,6 +90,7 @@ class InputPort(wiring.Component):
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
         # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
         leads, begins_row = Signal(reset_less=True), Signal(reset_less=True)
+        step = self._step(m, run, far, taken, at.lane, (of_word, of_memory, of_run))
 
         with m.FSM() as fsm:
             m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid & ~waiting.valid)
@@ -100,47 +104,49 @@ class InputPort(wiring.Component):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
                 lane, further, within = self._further(m, at.lane, size)
-                m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within)]
+                m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within | ~now.fills)]
                 m.d.sync += [run.eq(now.run), borrows.eq(0), runs.eq(Mux(begins_row, now.runs, runs - 1))]
                 m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
                 m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0), words.eq(words - 1), filled.eq(words == 1)]
-                lanes = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
-                with m.If(now.fills & ~(filled & (at.lane == end))):
-                    self._write(m, write, at.word, lanes, now.fill.replicate(LANES))
-                with m.If(filled | ~now.fills):
+                m.d.comb += filling.eq(now.fills & ~(filled & (at.lane == end)))
+                with m.If(filled):
                     m.d.sync += [at.word.eq(at.word + words), at.lane.eq(end), turn.eq(end[:2] - taken)]
-                    m.d.sync += of_memory.eq(limits.of_memory(end))
+                    m.d.sync += [of_memory.eq(limits.of_memory(end)), running.eq(~complete)]
                     m.next = "RUN"
+                    m.d.comb += self.i.ready.eq(drops)
                     with m.If(complete):
                         m.next = "REGION"
                         with m.If(now.ends):
-                            m.d.comb += self.i.ready.eq(taken != 0)
                             m.d.sync += [taken.eq(0), of_word.eq(limits.of_word(Const(0, 2)))]
             with m.State("RUN"):
                 m.d.sync += [leads.eq(0), begins_row.eq(last_run), complete.eq(last_run & last_row)]
                 m.d.sync += size.eq(Mux(last_run, Mux(last_row, now.tail, now.row_gap), now.gap))
-                with m.If(going & self.i.valid):
-                    step = self._step(m, run, far, taken, at.lane, (of_word, of_memory, of_run))
-                    self._write(m, write, at.word, step.lanes, self._turned(turn))
-                    m.d.sync += [taken.eq(step.counted(taken)), at.lane.eq(step.counted(at.lane))]
-                    m.d.sync += Cat(run[:4], borrows).eq(step.counted(run[:4], -1))
-                    m.d.sync += of_word.eq(step.counted(taken, told=limits.of_word))
-                    m.d.sync += of_memory.eq(step.counted(at.lane, told=limits.of_memory))
-                    m.d.sync += of_run.eq(step.counted(run[:4], -1, told=limits.of_run))
-                    m.d.comb += self.i.ready.eq(step.word_taken)
-                    with m.If(step.word_full):
-                        m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
-                        m.d.sync += of_memory.eq(limits.of_memory(Const(0, len(at.lane))))
-                        if config.word % LANES:  # else the turn is that of the whole run
-                            m.d.sync += turn.eq(-step.counted(taken)[:2])
-                    with m.If(step.run_over):
-                        m.next = "GAP"
+                with m.If(going & self.i.valid & step.run_over):
+                    m.next = "GAP"
+        with m.If(running & going & self.i.valid):
+            m.d.sync += [taken.eq(step.counted(taken)), at.lane.eq(step.counted(at.lane))]
+            m.d.sync += Cat(run[:4], borrows).eq(step.counted(run[:4], -1))
+            m.d.sync += [of_word.eq(step.counted(taken, told=limits.of_word)), running.eq(~step.run_over)]
+            m.d.sync += of_memory.eq(step.counted(at.lane, told=limits.of_memory))
+            m.d.sync += of_run.eq(step.counted(run[:4], -1, told=limits.of_run))
+            m.d.comb += self.i.ready.eq(step.word_taken)
+            with m.If(step.word_full):
+                m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0)]
+                m.d.sync += of_memory.eq(limits.of_memory(Const(0, len(at.lane))))
+                if config.word % LANES:  # else the turn is that of the whole run
+                    m.d.sync += turn.eq(-step.counted(taken)[:2])
+        fills = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
+        m.d.comb += [
+            write.valid.eq(Mux(running, going & self.i.valid, filling)), write.payload.addr.eq(at.word),
+            write.payload.en.eq(Mux(running, step.lanes, fills)),
+            write.payload.data.eq(self._wide(Mux(running, self._turned(turn), now.fill.replicate(LANES)))),
+        ]  # fmt: skip
         return m
 
-    def _give(self, m: Module, write: Any, waiting: Any) -> None:
-        """Registers of what a step writes.
+    def _give(self, m: Module, write: Any, waiting: Any, going: Signal) -> None:
+        """Registers of what a step writes; `going` is one, too: a step may be taken.
 
         A step whose write finds its register taken puts it into another one: whether the memory takes a write is known
         late in a cycle, and the next step asks only whether that other register is empty.
@@ -150,9 +156,9 @@ class InputPort(wiring.Component):
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += self.o.valid.eq(write.valid | waiting.valid)
             m.d.sync += self.o.payload.eq(Mux(waiting.valid, waiting.payload, write.payload))
-            m.d.sync += waiting.valid.eq(0)
+            m.d.sync += [waiting.valid.eq(0), going.eq(1)]
         with m.Elif(write.valid):
-            m.d.sync += waiting.valid.eq(1)
+            m.d.sync += [waiting.valid.eq(1), going.eq(0)]
 
     def _further(self, m: Module, lane: Value, size: Any) -> tuple[Value, Value, Value]:
         """Of what is a `position` further than a lane: its lane, by how many words it is further, and whether by none.
@@ -201,11 +207,9 @@ class InputPort(wiring.Component):
         """The stream's word so that byte b comes to lane ``b + turn``, modulo four."""
         return rotate_right(self.i.payload, -8, turn)
 
-    def _write(self, m: Module, write: Any, address: Value, lanes: Value, word: Value) -> None:
-        """The bytes of some lanes of a word."""
-        wide = Cat(word for _ in range(-(-self.config.word // LANES)))[: 8 * self.config.word]
-        m.d.comb += [write.valid.eq(1), write.payload.addr.eq(address), write.payload.en.eq(lanes)]
-        m.d.comb += write.payload.data.eq(wide)
+    def _wide(self, word: Value) -> Value:
+        """As many bytes as a word of the memory has."""
+        return Cat(word for _ in range(-(-self.config.word // LANES)))[: 8 * self.config.word]
 
 
 class _Limits:

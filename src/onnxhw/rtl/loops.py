@@ -23,6 +23,7 @@ class LoopNest(wiring.Component):
     - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
       iteration show in the next cycle.
     - ``step`` advances to the next iteration. All are stepped through, or the nest is reset, before another ``start``.
+    - ``moves`` is ``start | step``, which all registers ask for: a register, of a user who knows it a cycle ahead.
     - ``count`` (in), by level: at least 1. ``ahead`` (in), by level: the same in the two cycles before ``start``.
       ``last`` (out), by level: it and all inside it are in their last iteration.
     - ``base`` (in) and ``value`` (out), by value. ``stride`` (in), by value and then by level.
@@ -35,6 +36,7 @@ class LoopNest(wiring.Component):
             {
                 "start": In(1),
                 "step": In(1),
+                "moves": In(1),
                 "count": In(each(self.levels, self.levels.__getitem__)),
                 "ahead": In(each(self.levels, self.levels.__getitem__)),
                 "last": Out(each(self.levels, lambda _: 1)),
@@ -111,11 +113,12 @@ class LoopNest(wiring.Component):
             inner_last_step = inner_last_step & at_last_next
             with m.If(self.start):
                 m.d.sync += [single.eq(is_one), double.eq(is_two)]
-            with m.If(self.start | (self.step & inner_last & at_last)):
-                m.d.sync += [left.eq(count - 1), before_last.eq(Mux(self.start, is_two, double))]
-            with m.Elif(self.step & inner_last):
-                m.d.sync += [left.eq(left - 1), before_last.eq(left == 2)]
-            with m.If(self.start | self.step):
+            with m.If(self.moves & (self.start | inner_last)):
+                m.d.sync += [
+                    left.eq(Mux(self.start | at_last, count - 1, left - 1)),
+                    before_last.eq(Mux(self.start, is_two, Mux(at_last, double, left == 2))),
+                ]
+            with m.If(self.moves):
                 m.d.sync += [at_last.eq(Mux(self.start, is_one, at_last_next)), last.eq(last_next)]
             inner_last, inner_last_next = last, last_next
         return steps
@@ -148,7 +151,7 @@ class LoopNest(wiring.Component):
         m.d.comb += following.eq(held + stride)
         with m.If(self.start):
             m.d.sync += base.eq(first)
-        with m.If(self.start | (self.step & steps.reached[on[-1]])):
+        with m.If(self.moves & (self.start | steps.reached[on[-1]])):
             m.d.sync += innermost.eq(following)
         for level in on[:-1]:
             with m.If(steps.reached_late(level)):
@@ -190,7 +193,7 @@ class _Steps:
         register = self.registers.get(key := ("reached", level))
         if register is None:
             register = self.registers[key] = Signal(name=f"reached_{level}_late")
-            self.m.d.sync += register.eq(self.nest.start | (self.nest.step & self.reached[level]))
+            self.m.d.sync += register.eq(self.nest.moves & self._reaches(level))
         return register
 
     def _reaches(self, level: str) -> Value:
@@ -206,6 +209,6 @@ class _Steps:
         register = self.registers.get(key)
         if register is None:
             register = self.registers[key] = Signal(name="_".join(key))
-            with self.m.If(self.nest.start | self.nest.step):
+            with self.m.If(self.nest.moves):
                 self.m.d.sync += register.eq(value)
         return register

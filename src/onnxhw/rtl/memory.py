@@ -40,7 +40,8 @@ class ActMemory(wiring.Component):
     Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. So must the vector
     unit and moves from external memory, if there are any, when both write. Only a write of the host's waits for a cycle
     in which no unit writes; from the cycle after the request on `blocked` tells that it does, and another one is not
-    taken.
+    taken. `host_writes` tells that the host's request has a lane to be written, which is known sooner than from its
+    lanes.
     """
 
     latency = ACT_READ
@@ -56,6 +57,7 @@ class ActMemory(wiring.Component):
             {
                 "read": In(each(self.readers, lambda user: act_read(config, self.readers[user]))),
                 "write": In(each(self.writers, lambda _: act_write(config))),
+                "host_writes": In(1),
                 "blocked": Out(1),
             }
         )
@@ -66,8 +68,10 @@ class ActMemory(wiring.Component):
         reads = {user: self._take_read(m, user, port.request) for user, port in by_name(self.read).items()}
         writes = {user: self._take_write(m, user, port.request) for user, port in by_name(self.write).items()}
         moved = writes.get(Unit.MOVE)
-        units = writes[Unit.VECTOR].some if moved is None else writes[Unit.VECTOR].some | moved.some
-        m.d.comb += self.blocked.eq(writes[HOST].some & units)
+        # No unit writes: a register beside those of the writers, which drive whole words of multiplexers.
+        free = Signal(init=1)
+        m.d.sync += free.eq(~Cat(port.request.en for user, port in by_name(self.write).items() if user != HOST).any())
+        m.d.comb += self.blocked.eq(writes[HOST].some & ~free)
         shared = self._shared(m, writes[HOST], writes[Unit.VECTOR])
         for number, bank in enumerate(banks):
             self._read_bank(m, number, bank, reads)
@@ -97,7 +101,7 @@ class ActMemory(wiring.Component):
         word = Signal(write_request(self.config), name=f"write_{user}_1", reset_less=True)
         hits = Signal(self.config.act_banks, name=f"write_hits_{user}")
         some = Signal(name=f"writing_{user}")
-        enable = request.en.any()
+        enable = self.host_writes if user == HOST else request.en.any()
         taken = [word.eq(request), hits.eq(self._selected(enable, request.addr)), some.eq(enable)]
         if user == HOST:
             with m.If(~self.blocked):

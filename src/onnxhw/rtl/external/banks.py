@@ -39,6 +39,7 @@ class Banks(wiring.Component):
     -------
     current, following, current_valid, following_valid : In, of `Segments`.
     current_comes, following_comes, coming : In, of `Segments`.
+    clear : In(1), of `Segments`.
     enable : In(1), a command may be given in this cycle.
     now, then, column : Out(1), it is a row's command for the current or the next segment, or a column.
     now_open, then_open : Out(1), the segment's bank has an open row.
@@ -52,7 +53,7 @@ class Banks(wiring.Component):
         shape = segment_shape(external)
         super().__init__({
             "current": In(shape), "current_valid": In(1), "following": In(shape), "following_valid": In(1),
-            "current_comes": In(1), "following_comes": In(1), "coming": In(external.bank_bits),
+            "current_comes": In(1), "following_comes": In(1), "coming": In(external.bank_bits), "clear": In(1),
             "enable": In(1), "now": Out(1), "then": Out(1), "column": Out(1), "now_open": Out(1), "then_open": Out(1),
             "rows": Out(external.row_bits).array(external.banks), "close": In(1), "closable": Out(1),
             "host_read": In(1),
@@ -64,27 +65,23 @@ class Banks(wiring.Component):
         banks = [Bank(external, number) for number in range(external.banks)]
         between, turn = Countdown(external.rrd, "between"), Countdown(external.turn, "turn")
 
-        def of(hot: Value, values: Value) -> Value:
-            return (hot & values).any()
-
         now, then, column = Signal(), Signal(), Signal()
-        open_next, ready_next, opened_next = (
-            Signal(external.banks, name=f"{name}_next") for name in ("open", "ready", "opened")
-        )
-        # Of each segment's bank: a row is open, a row's command may come, and a column.
+        # Of each segment's bank: a row is open; and if the segment is there, a row's command may come, or a column.
         now_open, then_open = self.now_open, self.then_open
         now_ready, now_opened, then_ready = (Signal(name=name) for name in ("now_ready", "now_opened", "then_ready"))
-        apart = Signal()  # with both there, the current one was there first
+        self._now_ready, self._now_opened, self._then_ready = now_ready, now_opened, then_ready
+        # Both segments are there, and of two banks.
+        apart, both = Signal(), Signal()
         with m.If(self.following_comes):
             m.d.sync += apart.eq(self.coming != current.bank)
+        m.d.sync += both.eq(
+            ~self.clear & ~self.current_comes
+            & Mux(self.following_comes, self.coming != current.bank, self.following_valid & apart)
+        )  # fmt: skip
         m.d.comb += [
-            now.eq(self.current_valid & now_ready & ~(now_open & current.match)),
-            then.eq(
-                self.current_valid & self.following_valid & apart & then_ready & ~(then_open & following.match)
-            ),
-            column.eq(  # never with `now`: the row is open
-                self.current_valid & current.match & (~current.write | turn.ready) & now_open & now_opened
-            ),
+            now.eq(now_ready & ~(now_open & current.match)),
+            then.eq(both & then_ready & ~(then_open & following.match)),
+            column.eq(current.match & (~current.write | turn.ready) & now_opened),  # never with `now`: the row is open
             self.now.eq(self.enable & now),
             self.then.eq(self.enable & ~now & then),
             self.column.eq(self.enable & ~then & column),
@@ -107,26 +104,53 @@ class Banks(wiring.Component):
             bank.active.run(m, opens)
             bank.closed.run(m, touched & bank.open)
             bank.written.run(m, writes)
-            # Whether it is touched is known last.
-            if_closed = bank.closed.ends & between.after(activate)
             if_open = bank.active.ends & bank.written.after(writes)
-            untouched = Mux(bank.open, if_open, if_closed)
-            just_touched = Mux(bank.open, (external.rp == 1) & between.ends, external.ras == 1)
-            m.d.comb += [
-                open_next[number].eq((bank.open ^ touched) & ~self.close),
-                ready_next[number].eq(Mux(touched, just_touched, untouched)),
-                opened_next[number].eq(bank.opened.after(opens)),
-            ]
-            m.d.sync += bank.open.eq(open_next[number])
+            m.d.sync += bank.open.eq((bank.open ^ touched) & ~self.close)
             m.d.sync += bank.closable.eq(Mux(touched, bank.open | (external.ras == 1), ~bank.open | if_open))
             with m.If(touched_late & bank.open):
                 m.d.sync += self.rows[number].eq(row)
             with m.If(self.close):
                 m.d.sync += bank.closable.eq(1)
-        # What is known of a segment's bank follows the segment.
-        coming = Const(1, external.banks) << self.coming
-        for register, values in ((now_open, open_next), (now_ready, ready_next), (now_opened, opened_next)):
-            m.d.sync += register.eq(Mux(self.current_comes, of(following.hot, values), of(current.hot, values)))
-        for register, values in ((then_open, open_next), (then_ready, ready_next)):
-            m.d.sync += register.eq(Mux(self.following_comes, of(coming, values), of(following.hot, values)))
+        self._follow(m, banks, between, activate, apart)
         return m
+
+    def _follow(self, m: Module, banks: list[Bank], between: Countdown, activate: Value, apart: Value) -> None:
+        """What is known of a segment's bank follows the segment.
+
+        Of the bank it is chosen as it will be without a command in this cycle, which comes late and changes it then.
+        """
+        external, current, following = self.external, self.current, self.following
+        opens = Cat(bank.open for bank in banks)
+        readies = Cat(Mux(bank.open, bank.active.ends & bank.written.ends, bank.closed.ends & between.ends)
+                      for bank in banks)  # fmt: skip
+        columns = Cat(bank.opened.ends for bank in banks)
+        coming = Const(1, external.banks) << self.coming
+        same = self.coming == current.bank
+
+        def of(hot: Value, values: Value) -> Value:
+            return (hot & values).any()
+
+        def after(hot: Value, is_open: Value, touched: Value, written: Value) -> tuple[Value, Value, Value]:
+            """Of a bank, in the next cycle: a row is open, a row's command may come, and a column. It is `touched` by a
+            row's command, or a column is `written` to it."""
+            if_touched = Mux(is_open, (external.rp == 1) & between.ends, external.ras == 1)
+            held = (activate & ~is_open & (external.rrd > 1)) | (written & (external.wr > 1))
+            ready = Mux(touched, if_touched, of(hot, readies) & ~held)
+            opened = Mux(touched, ~is_open & (external.rcd == 1), is_open & of(hot, columns))
+            return (is_open ^ touched) & ~self.close, ready, opened & ~self.close
+
+        writes = self.column & current.write
+        now_open, now_ready, now_opened = after(current.hot, self.now_open, self.now, writes)
+        comes_open, comes_ready, comes_opened = after(following.hot, self.then_open, self.then, writes & ~apart)
+        m.d.sync += [
+            self.now_open.eq(Mux(self.current_comes, comes_open, now_open)),
+            self._now_ready.eq(~self.clear & Mux(self.current_comes, self.following_valid & comes_ready, now_ready)),
+            self._now_opened.eq(~self.clear & Mux(self.current_comes, self.following_valid & comes_opened, now_opened)),
+        ]
+        touched = self.then | (self.now & ~apart)
+        then_open, then_ready, _ = after(following.hot, self.then_open, touched, writes & ~apart)
+        first_open, first_ready, _ = after(coming, of(coming, opens), self.now & same, writes & same)
+        m.d.sync += [
+            self.then_open.eq(Mux(self.following_comes, first_open, then_open)),
+            self._then_ready.eq(Mux(self.following_comes, first_ready, then_ready)),
+        ]

@@ -1,5 +1,6 @@
 """`Controller`: commands of the external memory, cycle by cycle as `onnxhw.isa.external.SdramTiming` has them."""
 
+from types import SimpleNamespace
 from typing import Any
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -69,14 +70,17 @@ class Controller(wiring.Component):
         m.submodules.segments = segments = Segments(external)
         m.submodules.banks = banks = Banks(external)
         wiring.connect(m, wiring.flipped(self.request), segments.request)
-        self._op, self._bank, self._address = (
-            Signal(SdramCommand),
-            Signal(external.bank_bits),
-            Signal(external.address_pins),
-        )
-        """The command of this cycle."""
-        self._of_host, self._in_run = Signal(), Signal()
-        """The command is a column of the host's, which is known a cycle ahead; the state is RUN."""
+        self._of_run, self._of_sequence = (
+            SimpleNamespace(
+                op=Signal(SdramCommand, name=f"op_{of}"), bank=Signal(external.bank_bits, name=f"bank_{of}"),
+                address=Signal(external.address_pins, name=f"address_{of}"),
+            )
+            for of in ("run", "sequence")
+        )  # fmt: skip
+        """The command of this cycle, in state RUN and in any other."""
+        self._of_host, self._in_run, self._enable = Signal(), Signal(), Signal()
+        """The command is a column of the host's, which is known a cycle ahead; the state is RUN; and no refresh is due,
+        so segments may have commands."""
         self._timer, self._due, self._asked = Signal(range(external.refresh)), Signal(), Signal()
         """Cycles until the next refresh is due; one is due; the start of a run has asked for a sequence."""
         self._before_start, self._again = Countdown(external.sequence, "before_start"), Signal()
@@ -89,6 +93,8 @@ class Controller(wiring.Component):
         self._of_start = Signal()
         m.d.sync += [self._timer.eq(self._timer - 1), self._wait.eq(self._wait - 1), self.started.eq(0)]
         m.d.sync += [self._waited.eq(self._wait == 1), self._nearly.eq(self._wait == 2), self._of_host.eq(0)]
+        self._becomes_due = (self._timer == 0) | self._due
+        m.d.sync += self._enable.eq(0)
         with m.If(self._timer == 0):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(1)]
         with m.If(self.start):
@@ -107,27 +113,27 @@ class Controller(wiring.Component):
 
     def _initialise(self, m: Module) -> None:
         """Power-up: wait, precharge, refresh, write the mode register."""
-        external, done = self.external, self._waited
+        external, done, command = self.external, self._waited, self._of_sequence
         left = Signal(range(INITIAL_REFRESHES + 1), init=INITIAL_REFRESHES)
         with m.State("POWER_UP"):
             m.d.sync += self._wait_for(external.power_up + 1)
             m.next = "CLOCK"
         with m.State("CLOCK"), m.If(done):
-            m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
+            m.d.comb += [command.op.eq(SdramCommand.PRECHARGE), command.address.eq(ALL)]
             m.d.sync += self._wait_for(external.rp)
             m.next = "REFRESHES"
         with m.State("REFRESHES"), m.If(done):
-            m.d.comb += self._op.eq(SdramCommand.REFRESH)
+            m.d.comb += command.op.eq(SdramCommand.REFRESH)
             m.d.sync += [*self._wait_for(external.rfc), left.eq(left - 1)]
             with m.If(left == 1):
                 m.next = "MODE"
         with m.State("MODE"), m.If(done):
-            m.d.comb += [self._op.eq(SdramCommand.MODE), self._address.eq(mode(external))]
+            m.d.comb += [command.op.eq(SdramCommand.MODE), command.address.eq(mode(external))]
             m.d.sync += self._wait_for(external.mrd)
             m.next = "MODE_WAIT"
         with m.State("MODE_WAIT"), m.If(done):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(0), self.initialised.eq(1)]
-            m.d.sync += self._in_run.eq(1)
+            m.d.sync += [self._in_run.eq(1), self._enable.eq(1)]
             m.next = "RUN"
 
     def _run(self, m: Module, segments: Segments, banks: Banks) -> None:
@@ -137,45 +143,46 @@ class Controller(wiring.Component):
             banks.current.eq(current), banks.current_valid.eq(segments.current_valid),
             banks.following.eq(following), banks.following_valid.eq(segments.following_valid),
             banks.current_comes.eq(segments.current_comes), banks.following_comes.eq(segments.following_comes),
-            banks.coming.eq(segments.coming),
+            banks.coming.eq(segments.coming), banks.clear.eq(self.clear),
             *(mine.eq(theirs) for mine, theirs in zip(segments.rows, banks.rows, strict=True)),
             segments.step.eq(banks.column),
             segments.current_opened.eq(banks.now & ~banks.now_open),
             segments.following_opened.eq(banks.then & ~banks.then_open),
-            banks.enable.eq(self._in_run & ~self._due),
+            banks.enable.eq(self._enable),
         ]  # fmt: skip
         # With nothing under way there is no command that a sequence could displace.
         of_start, begins = segments.idle & self._asked, Signal()
         of_others = self._due | (segments.idle & self.host.valid & ~self.running)
         m.d.comb += begins.eq(Mux(of_start, self._before_start.ready, of_others))
+        # There is none of these in a cycle in which a sequence begins. Whether it is a command for the next segment is
+        # known last.
+        column_or_row = Mux(banks.now_open, Mux(current.match, current.column, 0), current.row)
+        m.d.comb += [
+            self._of_run.op.eq(Cat(
+                (banks.now & banks.now_open) | (banks.then & banks.then_open) | (banks.column & current.write),
+                banks.column,
+                banks.now | banks.then,
+            )),
+            self._of_run.bank.eq(Mux(banks.then, following.bank, current.bank)),
+            self._of_run.address.eq(Mux(banks.then, Mux(banks.then_open, 0, following.row), column_or_row)),
+        ]  # fmt: skip
         with m.State("RUN"):
+            m.d.sync += self._enable.eq(~self._becomes_due & ~begins)
             with m.If(begins):
                 m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(of_start)]
                 m.d.sync += self._in_run.eq(0)
                 m.next = "CLOSE"
-            # There is none of these in a cycle in which a sequence begins. Whether it is a command for the next segment
-            # is known last.
-            column_or_row = Mux(banks.now_open, Mux(current.match, current.column, 0), current.row)
-            m.d.comb += [
-                self._op.eq(Cat(
-                    (banks.now & banks.now_open) | (banks.then & banks.then_open) | (banks.column & current.write),
-                    banks.column,
-                    banks.now | banks.then,
-                )),
-                self._bank.eq(Mux(banks.then, following.bank, current.bank)),
-                self._address.eq(Mux(banks.then, Mux(banks.then_open, 0, following.row), column_or_row)),
-            ]  # fmt: skip
 
     def _refresh(self, m: Module, banks: Banks) -> None:
         """The sequence before its slot."""
-        external = self.external
+        external, command = self.external, self._of_sequence
         with m.State("CLOSE"), m.If(banks.closable):
             m.d.comb += banks.close.eq(1)
-            m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
+            m.d.comb += [command.op.eq(SdramCommand.PRECHARGE), command.address.eq(ALL)]
             m.d.sync += self._wait_for(external.rp)
             m.next = "REFRESH"
         with m.State("REFRESH"), m.If(self._waited):
-            m.d.comb += self._op.eq(SdramCommand.REFRESH)
+            m.d.comb += command.op.eq(SdramCommand.REFRESH)
             m.d.sync += self._wait_for(external.rfc)
             m.next = "SLOT_WAIT"
             if external.rfc == 1:
@@ -188,7 +195,7 @@ class Controller(wiring.Component):
 
     def _slot(self, m: Module) -> None:
         """The host's slot: cycle 0 is the one in which all has been waited for."""
-        external, host = self.external, self.host.payload
+        external, host, command = self.external, self.host.payload, self._of_sequence
         cycle, column = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
         used = Signal()
         columns, banks = external.column_bits, external.bank_bits
@@ -205,16 +212,16 @@ class Controller(wiring.Component):
             with m.If(cycle == 0):
                 m.d.sync += used.eq(self.host.valid)
                 with m.If(self.host.valid):
-                    m.d.comb += [self._op.eq(SdramCommand.ACTIVATE), self._bank.eq(bank)]
-                    m.d.comb += self._address.eq(host.address[columns + banks :])
+                    m.d.comb += [command.op.eq(SdramCommand.ACTIVATE), command.bank.eq(bank)]
+                    m.d.comb += command.address.eq(host.address[columns + banks :])
             with m.Elif(cycle == external.slot_precharge):
-                m.d.comb += [self._op.eq(SdramCommand.PRECHARGE), self._address.eq(ALL)]
+                m.d.comb += [command.op.eq(SdramCommand.PRECHARGE), command.address.eq(ALL)]
             with m.Elif(self._of_host):
                 m.d.comb += [
-                    self._bank.eq(bank),
-                    self._op.eq(Mux(host.write, SdramCommand.WRITE, SdramCommand.READ)),
+                    command.bank.eq(bank),
+                    command.op.eq(Mux(host.write, SdramCommand.WRITE, SdramCommand.READ)),
                 ]
-                m.d.comb += self._address.eq(host.address[:columns] + column)
+                m.d.comb += command.address.eq(host.address[:columns] + column)
                 m.d.sync += column.eq(column + 1)
             # A register, so that it can have another one far away, before the run's first cycle.
             with m.If(cycle == external.slot - 2):
@@ -222,12 +229,13 @@ class Controller(wiring.Component):
             with m.If(cycle == external.slot - 1):
                 m.d.comb += self.host.ready.eq(used)
                 m.d.sync += [self._of_start.eq(0), cycle.eq(0), column.eq(0)]
-                m.d.sync += self._in_run.eq(1)
+                m.d.sync += [self._in_run.eq(1), self._enable.eq(~self._becomes_due)]
                 m.next = "RUN"
 
     def _give(self, m: Module, banks: Banks) -> None:
         """The command of this cycle: the output registers, and when its data comes."""
-        external, op, memory = self.external, self._op, self.memory
+        external, memory = self.external, self.memory
+        run, other = self._of_run, self._of_sequence
         m.d.comb += [
             banks.host_read.eq(self._of_host & ~self.host.payload.write),
             self.host_w_next.eq(self._of_host & self.host.payload.write),
@@ -236,9 +244,9 @@ class Controller(wiring.Component):
         m.d.sync += [
             memory.cke.eq(1),
             memory.cs.eq(1),
-            Cat(memory.we, memory.cas, memory.ras).eq(op),
-            memory.ba.eq(self._bank),
-            memory.a.eq(self._address),
+            Cat(memory.we, memory.cas, memory.ras).eq(Mux(self._in_run, run.op, other.op)),
+            memory.ba.eq(Mux(self._in_run, run.bank, other.bank)),
+            memory.a.eq(Mux(self._in_run, run.address, other.address)),
             memory.dqm.eq(Mux(self.initialised, 0, Const(-1, len(memory.dqm)))),
             memory.dq_o.eq(Mux(self._in_run, self.w_data, self.host_w_data)),
             memory.dq_oe.eq(self.w_next | self.host_w_next),

@@ -58,6 +58,8 @@ class FrameChecks:
         """It needs a memory that is the run's."""
         self.waits = Signal()
         """A POLL of the end of a run."""
+        self.first_word = Signal(32, reset_less=True)
+        """Of the payload, a cycle late: it is there long before the frame's end."""
         self.same_crc = Signal()
 
     def judge(self, m: Module, frame: Any, state: LinkState, load_crc: Any) -> None:
@@ -119,9 +121,8 @@ class FrameChecks:
             ]
             m.next = "COMPARE"
 
-        # The first word of the payload is there two cycles after its address.
         with m.State("COMPARE"):
-            m.d.sync += self.same_crc.eq(frame.r_data == load_crc.crc)
+            m.d.sync += self.same_crc.eq(self.first_word == load_crc.crc)
             m.next = "SETTLE"
         with m.State("SETTLE"):  # the verdict is made of what is known now
             m.next = "DECIDE"

@@ -16,7 +16,7 @@ from ...isa.memory import Control, Space
 from ..cells import BlockRam
 from .checks import HEADER_WORDS, FrameChecks
 from .frames import FrameCollector, FrameSender
-from .input_stream import stream
+from .input_stream import begin, stream
 from .state import LinkState
 from .uart import Received
 from .verdict import FrameVerdict, decide
@@ -99,8 +99,6 @@ class CommandEngine(wiring.Component):
         arrives, one = Signal(), ~checks.command[Command.RESET]
         for name in ("running", "input_free", "input_over", "host_waiting", "host_rvalid", "host_rdata"):
             m.d.sync += getattr(state, name).eq(getattr(self, name))
-        waits = self.input_busy | (self.input_over & state.armed & self.running)
-        m.d.sync += state.placed.eq((state.phase >= 6) & ~waits)
         m.d.sync += [arrives.eq(state.read), self.host_we.eq(arrives), self.host_re.eq(0)]
         m.d.sync += [state.clears.eq(0), state.forgets.eq(0), state.restarts.eq(0)]
         m.d.comb += [
@@ -126,6 +124,8 @@ class CommandEngine(wiring.Component):
             m.d.sync += state.following.eq(0)
         with m.If(state.forgets):
             m.d.sync += [state.complete.eq(0), state.armed.eq(0)]
+        one_left = begin(m, state, self)
+        m.d.sync += checks.first_word.eq(frame.r_data)
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("LISTEN"))
@@ -134,7 +134,7 @@ class CommandEngine(wiring.Component):
             self._decide(m, frame, checks, state, sender, answers)
             self._accept(m, frame, checks, state, load_crc)
             self._write(m, frame, checks, state, load_crc)
-            stream(m, state, self)
+            stream(m, state, self, one_left)
             self._answer(m, frame, checks, state, sender)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m

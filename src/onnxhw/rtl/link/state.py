@@ -61,6 +61,7 @@ class LinkState:
         self.host_rvalid = Signal()
         self.host_rdata = Signal(32, reset_less=True)
         self.placed = Signal()
-        """Words of input are in their places, and the run that they may begin need not wait for another one's end."""
+        """State PLACE ends: words of input are in their places, and the run that they may begin need not wait for the
+        end of another one."""
         self.read = Signal()
         """In this cycle a word of input was read from the frame, which comes in the next but one."""

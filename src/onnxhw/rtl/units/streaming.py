@@ -44,15 +44,17 @@ class StreamingUnit(UnitComponent):
         # The loops hold the running instruction; the pixel is a tile's first; the next tile's weights stand in the
         # shadow registers.
         active, at_tile, ready = (Signal(name=name) for name in ("active", "at_tile", "ready"))
-        active_next, at_tile_next, ready_next, may_start = (
-            Signal(name=name) for name in ("active_next", "at_tile_next", "ready_next", "may_start")
+        active_next, at_tile_next, ready_next, streaming_next = (
+            Signal(name=f"{name}_next") for name in ("active", "at_tile", "ready", "streaming")
         )
+        may_start = Signal(name="may_start")
         loaded = delay(m, tiles.started, shadow_ready(self.config, depthwise) - 1, name="loaded")
         m.d.comb += [
             last.eq(streaming & outermost),
             active_next.eq(starting | (active & ~last)),
             at_tile_next.eq(starting | (streaming & loops.last.oh) | (at_tile & ~taken)),
             ready_next.eq(loaded | (ready & ~taken)),
+            streaming_next.eq(active_next & (~at_tile_next | (ready_next & calm))),
         ]
         m.d.sync += [
             starting.eq(issue.take),
@@ -60,7 +62,8 @@ class StreamingUnit(UnitComponent):
             at_tile.eq(at_tile_next),
             ready.eq(ready_next),
             may_start.eq(calm),
-            streaming.eq(active_next & (~at_tile_next | (ready_next & calm))),
+            streaming.eq(streaming_next),
+            loops.moves.eq(issue.take | streaming_next),
             taken.eq(active_next & at_tile_next & ready_next & calm),
         ]
         m.d.comb += [

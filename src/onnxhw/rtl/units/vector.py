@@ -171,6 +171,7 @@ class VectorUnit(UnitComponent):
             at_once.eq(at_once_next),
             final.eq(final_next),
             read.eq(active_next & at_once_next & ~final_next),
+            loops.moves.eq(self.issue.take | (active_next & at_once_next & ~final_next)),
         ]
         with m.If(~at_once):
             m.d.sync += [pause.eq(pause - 1), soon.eq(pause == 2)]
@@ -365,6 +366,7 @@ class VectorUnit(UnitComponent):
             ]
         m.d.comb += [
             out_loops.step.eq(word_ends),
+            out_loops.moves.eq(out_loops.start | word_ends),
             out_loops.base.o.eq(own["o_base"]),
             *out_loops.strides(own, "o"),
             *out_loops.counts(own, waiting),
