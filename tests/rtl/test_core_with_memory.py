@@ -6,7 +6,7 @@ from dataclasses import replace
 import moves_bench
 import numpy as np
 import pytest
-from move_programs import EXTERNAL, GEOMETRIES, SMALL, program_moved_in, random_program_with_moves
+from move_programs import EXTERNAL, GEOMETRIES, SMALL, executed, program_moved_in, random_program_with_moves
 from ring_programs import program_of, refilled, vectors
 
 from onnxhw.config import HwConfig
@@ -17,6 +17,7 @@ from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.microcode import length
 from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
+from onnxhw.program import to_host
 
 MANY = 4096
 """More than an ordering field counts where there is no external memory."""
@@ -129,3 +130,24 @@ def test_more_moves_than_an_ordering_field_counts() -> None:
     assert spans[Unit.VECTOR][2].issue > spans[Unit.MOVE][MANY + 49].done
     with moves_bench.core(config) as model:
         assert moves_bench.run(model, program, zeros(config)) == []
+
+
+def test_words_of_the_host_wait_for_those_that_a_move_writes() -> None:
+    """None is lost, whichever of the two comes first, and the run takes no cycle longer."""
+    moved, words = 900, range(1000, 1080)
+    program = program_of(SMALL, {Unit.MOVE: [Move(space=Space.ACT, word_n=moved)]})
+    rng = np.random.default_rng(3)
+    program = replace(program, external=rng.integers(0, 1 << 32, EXTERNAL, np.uint32))
+    act = zeros(SMALL)
+    act[words] = rng.integers(-128, 128, (len(words), SMALL.word))
+    assert SMALL.word == 4, "a word of the host's is one of the memory's"
+    with moves_bench.core(SMALL) as model:
+        moves_bench.load(model, program, zeros(SMALL))
+        model.start()
+        model.step(SMALL.external.start_wait + 40)  # type: ignore[union-attr]
+        for number, word in zip(words, to_host(act[words].view(np.uint8), SMALL.word), strict=True):
+            model.write(Space.ACT, number, word)
+            model.step(number % 2)  # a word is moved every second cycle, but for refreshes
+        assert model.control(Control.RUN)[0] & RUNNING, "all of it was written during the run"
+        assert model.run(program.cycles + 1000) == 1
+        assert moves_bench.differences(model, program, executed(program, act)) == []

@@ -92,10 +92,11 @@ def test_a_run_of_no_bytes_takes_one() -> None:
 @pytest.mark.parametrize("stalls", [0, 0.3])
 @pytest.mark.parametrize("word", [3, 4, 8, 10, 16])
 def test_writes_are_those_of_the_definition(word: int, stalls: float) -> None:
-    """Fills that end in the word in which they begin or words later; runs across words; an input's last, odd bytes; and
-    the same inputs for a second time."""
+    """Fills that end in the word in which they begin or words later; runs across words; an input's last, odd bytes, and
+    one that ends with a word; and the same inputs for a second time."""
     config = HwConfig("x", rows=word, cols=2, word=word, lanes=1, acc_bits=24, **SMALL)
-    regions = [KWS, PIXELS, FILLED, InputRegion(0, 33), InputRegion(160, 5, ends=True), InputRegion(3, 9, ends=True)]
+    regions = [KWS, PIXELS, FILLED, InputRegion(0, 33), InputRegion(160, 5, ends=True), InputRegion(200, 8, ends=True),
+               InputRegion(3, 9, ends=True)]  # fmt: skip
     data, times = random.Random(word).randbytes(LANES * stream_words(regions)), 2
     expected, found = wanted(regions, data, word), []
     for cycle, address, enable, values in run(config, regions, data, stalls, times):

@@ -102,6 +102,36 @@ def test_an_abort_forgets_requests_and_the_next_run_is_as_any(seed):
     assert len(wanted) > 100
 
 
+def test_a_refresh_that_is_due_behind_a_slot_comes_before_any_row():
+    """A request waits while the host has a slot, during which, or as it ends, a refresh becomes due."""
+    due = 0
+    for begin in range(SMALL.refresh - SMALL.sequence - 4, SMALL.refresh + 4):
+        host, requests = [MemoryRequest(begin, True, 0, 8)], [MemoryRequest(begin + 4, False, 300, 8)]
+        cycles = begin + 3 * SMALL.sequence
+        timing = SdramTiming(SMALL, requests, host, running=False)
+        wanted = list(timing.commands(cycles))
+        assert simulate(SMALL, requests, host, cycles, running=False).commands(cycles) == wanted, begin
+        of_host = next(number for number, each in enumerate(wanted) if each.op == SdramCommand.WRITE)
+        later = [each.op for each in wanted[of_host:] if each.op in (SdramCommand.REFRESH, SdramCommand.READ)]
+        due += later[0] == SdramCommand.REFRESH
+    assert due > 4
+
+
+def test_no_command_follows_an_abort():
+    """In whatever cycle it comes: rows that wait for theirs, of either segment, are forgotten as columns are."""
+    requests = random_requests(random.Random(3), SMALL, 40, longest=4)
+    every = [each for each in SdramTiming(SMALL, requests).commands(400) if each.op != SdramCommand.REFRESH]
+    of_rows = {SdramCommand.ACTIVATE, SdramCommand.READ, SdramCommand.WRITE}
+    followed = 0
+    for clear in range(60, 110):
+        found = simulate(SMALL, requests, [], clear + 30, clear=clear).commands(clear + 30)
+        wanted = [each for each in every if each.cycle <= clear]
+        assert [each for each in found if each.cycle <= clear and each.op != SdramCommand.REFRESH] == wanted
+        assert not [each for each in found if each.cycle > clear and each.op in of_rows]
+        followed += any(each.cycle == clear + 1 and each.op in of_rows for each in every)
+    assert followed > 10, "else nothing was forgotten"
+
+
 def test_the_cycles_after_a_start_do_not_depend_on_what_was_before():
     """Commands of a run, counted from its start's end, are the same whatever the host did before."""
     wanted = None
