@@ -12,6 +12,7 @@ from onnxhw.emu.machine import Machine
 from onnxhw.engines.cxxrtl.core_with_memory import CoreWithMemoryModel, core_with_memory_library
 from onnxhw.isa.instructions import UNITS
 from onnxhw.isa.memory import ENDED, RUNNING, Control, Space
+from onnxhw.isa.move_timing import started
 from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit, units_of
 from onnxhw.program import DeviceProgram, to_host
@@ -44,7 +45,8 @@ def differences(model: CoreWithMemoryModel, program: DeviceProgram, machine: Mac
     times = timeline(config, program.code)
     found = []
     registers = {r.name.lower(): model.control(r)[0] for r in Control}
-    wanted = {**counters(program.code, times), "cycles": times.cycles, "run": ENDED}
+    latency = started(config) + times.cycles if program.code.get(Unit.MOVE) else 0  # no input came
+    wanted = {**counters(program.code, times), "cycles": times.cycles, "run": ENDED, "latency": latency}
     found += [f"{name} {registers[name]}, not {value}" for name, value in wanted.items() if registers[name] != value]
     if not np.array_equal(model.act(np.arange(config.act_words)), machine.act.view(np.uint8)):
         found.append("activation memory")

@@ -130,27 +130,37 @@ class Banks(wiring.Component):
         def of(hot: Value, values: Value) -> Value:
             return (hot & values).any()
 
-        def after(hot: Value, is_open: Value, touched: Value, written: Value) -> tuple[Value, Value, Value]:
-            """Of a bank, in the next cycle: a row is open, a row's command may come, and a column. It is `touched` by a
-            row's command, or a column is `written` to it."""
+        def ready(hot: Value, is_open: Value, touched: Value) -> Value:
+            """A row's command may come in the next cycle, to a bank that such a command has `touched` in this one."""
             if_touched = Mux(is_open, (external.rp == 1) & between.ends, external.ras == 1)
-            held = (activate & ~is_open & (external.rrd > 1)) | (written & (external.wr > 1))
-            ready = Mux(touched, if_touched, of(hot, readies) & ~held)
-            opened = Mux(touched, ~is_open & (external.rcd == 1), is_open & of(hot, columns))
-            return (is_open ^ touched) & ~self.close, ready, opened & ~self.close
+            return Mux(touched, if_touched, of(hot, readies) & ~(activate & ~is_open & (external.rrd > 1)))
 
-        writes = self.column & current.write
-        now_open, now_ready, now_opened = after(current.hot, self.now_open, self.now, writes)
-        comes_open, comes_ready, comes_opened = after(following.hot, self.then_open, self.then, writes & ~apart)
+        def opened(hot: Value, is_open: Value, touched: Value) -> Value:
+            """The same of a column."""
+            return Mux(touched, ~is_open & (external.rcd == 1), is_open & of(hot, columns)) & ~self.close
+
+        # With two segments of one bank `then_ready` is not asked for: what it tells is right where they are apart, and
+        # when the next segment becomes the current one after a column, its bank may be the one that was written.
+        comes, written = self.current_comes, self.column & current.write & (external.wr > 1)
+        now_open, then_open, now, then = self.now_open, self.then_open, self.now, self.then
+        comes_ready = ready(following.hot, then_open, then) & ~(written & ~apart)
+        comes_opened = opened(following.hot, then_open, then)
         m.d.sync += [
-            self.now_open.eq(Mux(self.current_comes, comes_open, now_open)),
-            self._now_ready.eq(~self.clear & Mux(self.current_comes, self.following_valid & comes_ready, now_ready)),
-            self._now_opened.eq(~self.clear & Mux(self.current_comes, self.following_valid & comes_opened, now_opened)),
-        ]
-        touched = self.then | (self.now & ~apart)
-        then_open, then_ready, _ = after(following.hot, self.then_open, touched, writes & ~apart)
-        first_open, first_ready, _ = after(coming, of(coming, opens), self.now & same, writes & same)
+            now_open.eq(Mux(comes, then_open ^ then, now_open ^ now) & ~self.close),
+            self._now_ready.eq(
+                ~self.clear
+                & Mux(comes, self.following_valid & comes_ready, ready(current.hot, now_open, now) & ~written)
+            ),
+            self._now_opened.eq(
+                ~self.clear & Mux(comes, self.following_valid & comes_opened, opened(current.hot, now_open, now))
+            ),
+        ]  # fmt: skip
+        first_open = of(coming, opens)
         m.d.sync += [
-            self.then_open.eq(Mux(self.following_comes, first_open, then_open)),
-            self._then_ready.eq(Mux(self.following_comes, first_ready, then_ready)),
-        ]
+            then_open.eq(
+                Mux(self.following_comes, first_open ^ (now & same), then_open ^ (then | (now & ~apart))) & ~self.close
+            ),
+            self._then_ready.eq(
+                Mux(self.following_comes, ready(coming, first_open, Const(0)), ready(following.hot, then_open, then))
+            ),
+        ]  # fmt: skip

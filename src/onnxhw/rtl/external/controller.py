@@ -133,7 +133,7 @@ class Controller(wiring.Component):
             m.next = "MODE_WAIT"
         with m.State("MODE_WAIT"), m.If(done):
             m.d.sync += [self._timer.eq(external.refresh - 1), self._due.eq(0), self.initialised.eq(1)]
-            m.d.sync += [self._in_run.eq(1), self._enable.eq(1)]
+            m.d.sync += self._in_run.eq(1)
             m.next = "RUN"
 
     def _run(self, m: Module, segments: Segments, banks: Banks) -> None:
@@ -167,7 +167,7 @@ class Controller(wiring.Component):
             self._of_run.address.eq(Mux(banks.then, Mux(banks.then_open, 0, following.row), column_or_row)),
         ]  # fmt: skip
         with m.State("RUN"):
-            m.d.sync += self._enable.eq(~self._becomes_due & ~begins)
+            m.d.sync += self._enable.eq(~self._becomes_due)
             with m.If(begins):
                 m.d.sync += [self._due.eq(self._timer == 0), self._of_start.eq(of_start)]
                 m.d.sync += self._in_run.eq(0)
