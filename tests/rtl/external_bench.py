@@ -95,7 +95,8 @@ def simulate(
         ctx.set(stream.valid, there)
         if there:
             _, write, address, count = waiting[number]
-            ctx.set(stream.payload, {"write": write, "address": address, "count": count})
+            counts = {"count": count, "behind": count - 1} if stream is c.request else {"count": count}
+            ctx.set(stream.payload, {"write": write, "address": address, **counts})
 
     async def bench(ctx):
         ctx.set(c.running, running)

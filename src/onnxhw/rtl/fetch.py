@@ -84,10 +84,11 @@ class Fetcher(wiring.Component):
         data = Signal(WORD_BITS, reset_less=True)
         m.d.sync += data.eq(ucode.r_data)
         bits = Signal(self.words * WORD_BITS, reset_less=True)
-        m.d.comb += self.issue.bits.eq(bits)
+        m.d.comb += [self.issue.bits.eq(bits), self.issue.data.eq(data)]
         # A register for the words, and one for what becomes of their numbers, which is compared elsewhere.
         m.submodules.arriving = arriving = DuplicatedRegister(self.words, 2)
         m.d.comb += arriving.i.eq(delay(m, left & ~rest & reading.replicate(self.words), MEMORY, name="arriving"))
+        m.d.comb += self.issue.arriving.eq(arriving.o[1])
         for w in range(self.words):
             with m.If(arriving.o[0][w]):
                 m.d.sync += bits.word_select(w, WORD_BITS).eq(data)

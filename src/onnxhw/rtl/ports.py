@@ -72,9 +72,11 @@ def act_write(config: HwConfig) -> wiring.Signature:
 
 def issue(unit: Unit, config: HwConfig) -> wiring.Signature:
     """A fetcher gives its unit an instruction: `bits`, which may start while they are `valid`, and stand from a cycle
-    before on; `free` tells that the unit could take one, `take` that it does in this cycle."""
-    bits = WORD_BITS * kinds(config)[unit].words()
-    return wiring.Signature({"bits": Out(bits), "valid": Out(1), "free": In(1), "take": In(1)})
+    before on; `free` tells that the unit could take one, `take` that it does in this cycle. `arriving` tells of each
+    word whether it is `data` from the next cycle on."""
+    words = kinds(config)[unit].words()
+    arrives = {"arriving": Out(words), "data": Out(WORD_BITS)}
+    return wiring.Signature({"bits": Out(WORD_BITS * words), "valid": Out(1), **arrives, "free": In(1), "take": In(1)})
 
 
 def progress() -> wiring.Signature:

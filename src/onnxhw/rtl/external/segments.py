@@ -11,8 +11,9 @@ from ...isa.external import COUNT_BITS
 
 
 def request_shape(external: ExternalMemory) -> data.StructLayout:
-    """Columns from an address on: a count of at least 1."""
-    return data.StructLayout({"write": 1, "address": external.address_bits, "count": COUNT_BITS})
+    """Columns from an address on: a count of at least 1, and how many of them are `behind` the first."""
+    counts = {"count": COUNT_BITS, "behind": COUNT_BITS}
+    return data.StructLayout({"write": 1, "address": external.address_bits, **counts})
 
 
 def segment_shape(external: ExternalMemory) -> data.StructLayout:
@@ -60,12 +61,13 @@ class Segments(wiring.Component):
         room, whole = Signal(columns + 1), Signal()
         m.d.comb += [self.request.ready.eq(~busy), self.idle.eq(~(busy | self.current_valid | self.following_valid))]
         with m.If(self.request.ready & self.request.valid):
-            begin = self.request.payload.address[:columns]
+            begin, behind = self.request.payload.address[:columns], self.request.payload.behind
+            end = begin + behind[:columns]  # of the last column, if it is in this row
             m.d.sync += [
                 busy.eq(1),
                 rest.eq(self.request.payload),
                 room.eq(external.columns - begin),
-                whole.eq(self.request.payload.count + begin <= external.columns),
+                whole.eq(~(end[columns] | behind[columns:].any())),
             ]
         length = Signal(columns + 1)
         m.d.comb += length.eq(Mux(whole, rest.count, room))

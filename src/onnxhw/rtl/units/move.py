@@ -86,6 +86,9 @@ class MoveUnit(UnitComponent):
         m.submodules.external_loops = loops = LoopNest({"block": 12, "run": 12}, {"e": (words, ("block", "run"))})
         request = self.external.request
         offered, again, taken = Signal(), Signal(), Signal()
+        behind = Signal.like(fields.word_n, name="behind", reset_less=True)  # words of a run, but for one
+        with m.If(self.issue.take):
+            m.d.sync += behind.eq(following.word_n - 1)
         m.d.comb += [
             loops.start.eq(starting),
             loops.base.e.eq(fields.external),
@@ -99,6 +102,7 @@ class MoveUnit(UnitComponent):
             request.payload.write.eq(fields.store),
             request.payload.address.eq(loops.value.e << (self.columns - 1)),
             request.payload.count.eq(fields.word_n << (self.columns - 1)),
+            request.payload.behind.eq(Cat(Const(self.columns - 1, self.columns - 1), behind)),
         ]
         assert BEGIN == 2
         m.d.sync += again.eq(taken & ~loops.last.block)

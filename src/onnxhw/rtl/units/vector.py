@@ -7,7 +7,8 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
 from ...isa.external_instructions import kinds
-from ...isa.instructions import SETTINGS, VectorOp
+from ...isa.fields import WORD_BITS
+from ...isa.instructions import VectorOp
 from ...isa.memory import PARAM_BITS, Space, param_shape
 from ...isa.timing import (
     ACT_READ,
@@ -74,8 +75,7 @@ class VectorUnit(UnitComponent):
         now, following = Decoded(kind, bits), Decoded(kind, self.issue.bits)
         with m.If(self.issue.take):
             m.d.sync += bits.eq(self.issue.bits)
-        busy, alike, may_follow = Signal(), Signal(), Signal()
-        m.d.sync += alike.eq(Cat(now[name] == following[name] for name in SETTINGS).all())
+        busy, alike, may_follow = Signal(), self._alike(m, bits), Signal()
         m.d.comb += [
             self.issue.free.eq(~busy | (may_follow & alike)),
             self.issue.take.eq(self.issue.valid & self.issue.free),
@@ -117,6 +117,23 @@ class VectorUnit(UnitComponent):
         ]
         self._permit(m, busy, may_follow, last)
         return m
+
+    def _alike(self, m: Module, bits: Signal) -> Signal:
+        """A register: the next instruction has the settings of the running one, whose `bits` are given, as of a cycle
+        ago. Words are compared as they arrive: those that do not are the running one's."""
+        settings = sum((1 << spec.bits) - 1 << spec.offset for spec in kinds(self.config)[Unit.VECTOR].specs()
+                       if spec.setting)  # fmt: skip
+        words, alike = [], Signal()
+        for number, arriving in enumerate(self.issue.arriving):
+            if mask := settings >> number * WORD_BITS & (1 << WORD_BITS) - 1:
+                same = Signal(name=f"same_{number}")
+                words.append(same)
+                with m.If(self.issue.take):
+                    m.d.sync += same.eq(1)
+                with m.Elif(arriving):
+                    m.d.sync += same.eq(((bits.word_select(number, WORD_BITS) ^ self.issue.data) & mask) == 0)
+        m.d.sync += alike.eq(Cat(words).all())
+        return alike
 
     def _permit(self, m: Module, busy: Signal, may_follow: Signal, last: Value) -> None:
         """When the next instruction may be taken, from registers: whether there is another one decides at once."""
