@@ -215,9 +215,12 @@ def connect_controller(m: Module, core: Any, controller: Controller) -> None:
     unit = core.external
     wiring.connect(m, unit.request, controller.request)
     # A cycle late: in the cycle behind `asks` the controller knows of the start by itself, and its `started` comes a
-    # cycle early, for it lies at the memory's pins, and a run's start goes everywhere.
-    m.d.sync += [controller.running.eq(core.running), core.started.eq(controller.started)]
+    # cycle early, for it lies at the memory's pins, and a run's start goes everywhere. The register tells the opposite,
+    # or synthesis would find that the link has the same one, elsewhere on the chip.
+    resting = Signal(init=1)
+    m.d.sync += [resting.eq(~core.running), core.started.eq(controller.started)]
     m.d.comb += [
+        controller.running.eq(~resting),
         controller.w_data.eq(unit.w_data),
         unit.w_next.eq(controller.w_next),
         unit.r_data.eq(controller.r_data),
