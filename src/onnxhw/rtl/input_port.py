@@ -138,11 +138,10 @@ class InputPort(wiring.Component):
                 if config.word % LANES:  # else the turn is that of the whole run
                     m.d.sync += turn.eq(-step.counted(taken)[:2])
         fills = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
-        m.d.comb += [
-            write.valid.eq(Mux(running, going & self.i.valid, filling)), write.payload.addr.eq(at.word),
-            write.payload.en.eq(Mux(running, step.lanes, fills)),
-            write.payload.data.eq(self._wide(Mux(running, self._turned(turn), now.fill.replicate(LANES)))),
-        ]  # fmt: skip
+        bytes_of = Mux(running, self._turned(turn), now.fill.replicate(LANES))
+        m.d.comb += write.valid.eq(Mux(running, going & self.i.valid, filling))
+        m.d.comb += [write.payload.en.eq(Mux(running, step.lanes, fills)), write.payload.addr.eq(at.word)]
+        m.d.comb += write.payload.data.eq(self._wide(bytes_of))
         return m
 
     def _give(self, m: Module, write: Any, waiting: Any, going: Signal) -> None:

@@ -90,7 +90,7 @@ class Segments(wiring.Component):
                 following.row.eq(row),
                 following.left.eq(length),
                 following.last.eq(length == 1),
-                following.match.eq(Array(self.rows)[bank] == row),
+                following.match.eq(Array([mine == row for mine in self.rows])[bank]),
                 self.following_valid.eq(1),
                 rest.address.eq(Cat(Const(0, columns), rest.address[columns:] + 1)),
                 rest.count.eq(rest.count - room),
