@@ -209,13 +209,14 @@ class RunControl(wiring.Component):
         head, entry = Signal(range(RING_SIZE)), Signal(32)
         taken = Signal()
         m.d.sync += taken.eq(0)
-        issued = {unit: (port.take & self.running, port.index) for unit, port in by_name(self.progress).items()}
-        if self.config.external is not None:
-            # Such a core fills its chip, and its units lie far apart: an instruction is entered a cycle later.
-            issued = {
-                unit: (delay(m, take, 1, name=f"{unit}_taken"), delay(m, index, 1, name=f"{unit}_index", reset=False))
-                for unit, (take, index) in issued.items()
-            }
+        # Units lie far apart, and that they take an instruction is known late: it is entered a cycle later.
+        issued = {
+            unit: (
+                delay(m, port.take & self.running, 1, name=f"{unit}_taken"),
+                delay(m, port.index, 1, name=f"{unit}_index", reset=False),
+            )
+            for unit, port in by_name(self.progress).items()
+        }
         for unit in reversed(self.units):
             take, index = issued[unit]
             with m.If(take):
