@@ -83,7 +83,8 @@ class VectorUnit(UnitComponent):
         ]
 
         read, first, word_ends, plane, last = self._sequence(m, loops, now, following)
-        window = (now.op == VectorOp.SUM) | (now.op == VectorOp.MAX)
+        window = Signal(reset_less=True)  # of the operation: it stands a cycle before the first read
+        m.d.sync += window.eq((now.op == VectorOp.SUM) | (now.op == VectorOp.MAX))
         inside = Signal()  # whether the position counts, and may be read; always, but for windows
         m.d.comb += inside.eq(~window | within_input(m, loops, following))
         later = ACT_READ + reduce.latency - DRAIN_READ - bool(self.config.depthwise)
@@ -208,8 +209,9 @@ class VectorUnit(UnitComponent):
 
     def _addresses(self, m: Module, loops: LoopNest, now: Decoded, read: Value) -> None:
         """Operand addresses."""
-        draining = now.op == VectorOp.DRAIN
-        pairs = (now.op == VectorOp.ADD) | (now.op == VectorOp.MUL) | (now.op == VectorOp.DOT)
+        draining, pairs = Signal(reset_less=True), Signal(reset_less=True)
+        m.d.sync += draining.eq(now.op == VectorOp.DRAIN)
+        m.d.sync += pairs.eq((now.op == VectorOp.ADD) | (now.op == VectorOp.MUL) | (now.op == VectorOp.DOT))
         m.d.comb += [
             loops.base.a.eq(now.a_base),
             loops.base.b.eq(now.b_base),
