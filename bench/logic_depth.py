@@ -163,7 +163,7 @@ def main() -> int:
     parser.add_argument("--ends", type=int, default=40, help="kinds of ends to list (default 40)")
     args = parser.parse_args()
     preset, _, board_name = args.design.partition(":")
-    sys.setrecursionlimit(100_000)
+    sys.setrecursionlimit(100_000)  # ways are followed by recursion, and a chain of carries is a long one
     try:
         board = find(board_name)
         if family_of(board).name != "ecp5":

@@ -176,8 +176,7 @@ class Core(wiring.Component):
             m.d.comb += into[name].eq(Mux(path.o.valid, path.o.payload[name], own_write[name]))
         own_lanes = Signal()
         m.d.sync += own_lanes.eq(write_1 & (space_1 == Space.ACT))
-        m.d.comb += act.host_writes.eq(path.o.valid | own_lanes)  # the input port writes a lane or more
-        m.d.comb += path.o.ready.eq(~act.blocked)
+        m.d.comb += [act.host_writes.eq(path.o.valid | own_lanes), path.o.ready.eq(~act.blocked)]
         address, data, write = own(Space.INPUT)
         m.d.comb += [path.w_data.eq(data), path.w_en.eq(write), path.begins.eq(~address.any())]
         address, data, write = own(Space.INPUT_TABLE, len(path.table_addr))

@@ -72,7 +72,7 @@ class Fetcher(wiring.Component):
             ucode.r_addr.eq(address),
             rest.eq(left & (left - 1)),
             reading.eq(some & more),
-            final.eq(~_two(left)),  # of what is read
+            final.eq(~_more_than_one(left)),  # of what is read
         ]
         m.d.sync += last.eq(reading & final)
         with m.If(reading):
@@ -146,10 +146,10 @@ class Fetcher(wiring.Component):
         return Mux(address == self.depth - 1, 0, address + 1)
 
 
-def _two(bits: Value) -> Value:
+def _more_than_one(bits: Value) -> Value:
     """Whether two bits or more are set: of groups that a lookup table takes, so that few follow each other."""
     if len(bits) <= 1:
         return Const(0, 1)
     groups = [bits[first : first + 4] for first in range(0, len(bits), 4)]
     within = [(a & b) for group in groups for n, a in enumerate(group) for b in group[:n]]
-    return Cat(within).any() | _two(Cat(group.any() for group in groups) if len(groups) > 1 else Const(0, 1))
+    return Cat(within).any() | _more_than_one(Cat(group.any() for group in groups) if len(groups) > 1 else Const(0, 1))

@@ -81,8 +81,7 @@ class InputPort(wiring.Component):
         last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
         borrows, high = Signal(), run[4:]
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(high.any())]
-        m.d.sync += drops.eq(complete & now.ends & (taken != 0))
-        m.d.sync += [high.eq(high - borrows), borrows.eq(0)]
+        m.d.sync += [high.eq(high - borrows), borrows.eq(0), drops.eq(complete & now.ends & (taken != 0))]
         # What each limit of a step leaves, from "1 or more" to "4 or more": registers, worked out with the counters.
         of_word, of_memory, of_run = (Signal(LANES, name=f"of_{what}", init=-1) for what in ("word", "memory", "run"))
         limits = _Limits(config.word, high.any())
@@ -138,10 +137,9 @@ class InputPort(wiring.Component):
                 if config.word % LANES:  # else the turn is that of the whole run
                     m.d.sync += turn.eq(-step.counted(taken)[:2])
         fills = Cat((at.lane <= lane) & (~filled | (lane < end)) for lane in range(config.word))
-        bytes_of = Mux(running, self._turned(turn), now.fill.replicate(LANES))
         m.d.comb += write.valid.eq(Mux(running, going & self.i.valid, filling))
         m.d.comb += [write.payload.en.eq(Mux(running, step.lanes, fills)), write.payload.addr.eq(at.word)]
-        m.d.comb += write.payload.data.eq(self._wide(bytes_of))
+        m.d.comb += write.payload.data.eq(self._wide(Mux(running, self._turned(turn), now.fill.replicate(LANES))))
         return m
 
     def _give(self, m: Module, write: Any, waiting: Any, going: Signal) -> None:

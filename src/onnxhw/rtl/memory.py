@@ -40,8 +40,8 @@ class ActMemory(wiring.Component):
     Two readers in one cycle must name different banks: programs are proved so, nothing arbitrates. So must the vector
     unit and moves from external memory, if there are any, when both write. Only a write of the host's waits for a cycle
     in which no unit writes; from the cycle after the request on `blocked` tells that it does, and another one is not
-    taken. `host_writes` tells that the host's request has a lane to be written, which is known sooner than from its
-    lanes.
+    taken. `host_writes` tells that the host's request is a write, which is known sooner than from its lanes; it has one
+    or more, or waits as if it had.
     """
 
     latency = ACT_READ

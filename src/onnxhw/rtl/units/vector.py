@@ -75,7 +75,7 @@ class VectorUnit(UnitComponent):
         now, following = Decoded(kind, bits), Decoded(kind, self.issue.bits)
         with m.If(self.issue.take):
             m.d.sync += bits.eq(self.issue.bits)
-        busy, alike, may_follow = Signal(), self._alike(m, bits), Signal()
+        busy, alike, may_follow = Signal(), self._same_settings(m, bits), Signal()
         m.d.comb += [
             self.issue.free.eq(~busy | (may_follow & alike)),
             self.issue.take.eq(self.issue.valid & self.issue.free),
@@ -119,7 +119,7 @@ class VectorUnit(UnitComponent):
         self._permit(m, busy, may_follow, last)
         return m
 
-    def _alike(self, m: Module, bits: Signal) -> Signal:
+    def _same_settings(self, m: Module, bits: Signal) -> Signal:
         """A register: the next instruction has the settings of the running one, whose `bits` are given, as of a cycle
         ago. Words are compared as they arrive: those that do not are the running one's."""
         settings = sum((1 << spec.bits) - 1 << spec.offset for spec in kinds(self.config)[Unit.VECTOR].specs()
