@@ -7,6 +7,7 @@ from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from .cells import DuplicatedRegister
 from .decode import Decoded
 from .ports import by_name, each
 
@@ -22,6 +23,7 @@ class LoopNest(wiring.Component):
 
     - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
       iteration show in the next cycle.
+    - ``begins`` is ``start`` a cycle ahead: each value has its own register of it, for it chooses in all bits of it.
     - ``step`` advances to the next iteration. All are stepped through, or the nest is reset, before another ``start``.
     - ``moves`` is ``start | step``, which all registers ask for: a register, of a user who knows it a cycle ahead.
     - ``count`` (in), by level: at least 1. ``ahead`` (in), by level: the same in the two cycles before ``start``.
@@ -35,6 +37,7 @@ class LoopNest(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
+                "begins": In(1),
                 "step": In(1),
                 "moves": In(1),
                 "count": In(each(self.levels, self.levels.__getitem__)),
@@ -65,8 +68,10 @@ class LoopNest(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         steps = self._counters(m)
-        for name in self.values:
-            self._value(m, name, steps)
+        m.submodules.starts = starts = DuplicatedRegister(1, len(self.values))
+        m.d.comb += starts.i.eq(self.begins)
+        for name, start in zip(self.values, starts.o, strict=True):
+            self._value(m, name, start, steps)
         return m
 
     def _counters(self, m: Module) -> "_Steps":
@@ -123,7 +128,7 @@ class LoopNest(wiring.Component):
             inner_last, inner_last_next = last, last_next
         return steps
 
-    def _value(self, m: Module, name: str, steps: "_Steps") -> None:
+    def _value(self, m: Module, name: str, start: Value, steps: "_Steps") -> None:
         """One affine value: a register per level it depends on holds it as of that level's iteration.
 
         A step adds the stride of the level that it increments to the register of that level, or of the next one outside
@@ -142,16 +147,16 @@ class LoopNest(wiring.Component):
         for level in on:
             stride = stride | Mux(steps.increments(level, level), strides[level], 0)
         begins = [*(levels.index(level) for level in on), len(levels)]
-        held: Value = Mux(self.start, first, 0)
+        held: Value = Mux(start, first, 0)
         if begins[0] > 0:
             held = held | Mux(steps.increments(levels[0], levels[begins[0] - 1]), base, 0)
         ranges = {level: (level, levels[end - 1]) for level, end in zip(on, begins[1:], strict=True)}
         for level, register in at.items():
             held = held | Mux(steps.origin(level, ranges), register, 0)
         m.d.comb += following.eq(held + stride)
-        with m.If(self.start):
+        with m.If(start):
             m.d.sync += base.eq(first)
-        with m.If(self.moves & (self.start | steps.reached[on[-1]])):
+        with m.If(self.moves & (start | steps.reached[on[-1]])):
             m.d.sync += innermost.eq(following)
         for level in on[:-1]:
             with m.If(steps.reached_late(level)):

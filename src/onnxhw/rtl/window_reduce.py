@@ -44,13 +44,13 @@ class WindowReduce(wiring.Component):
         m.submodules.insides = insides = DuplicatedRegister(1, self.word)
         m.submodules.when = when = DuplicatedRegister(2, self.word)
         m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
-        maximum = Signal(reset_less=True)  # holds still
-        m.d.sync += maximum.eq(self.op == VectorOp.MAX)
+        m.submodules.maxima = maxima = DuplicatedRegister(1, self.word)
+        m.d.comb += maxima.i.eq(self.op == VectorOp.MAX)
         for i in range(self.word):
             # Cycle 1: without zero point; a position outside gives what changes nothing.
             a_1 = Signal(signed(9), name=f"a_1_{i}", reset_less=True)
             b_1 = Signal(signed(9), name=f"b_1_{i}", reset_less=True)
-            valid_1, first_1 = when.o[i]
+            valid_1, first_1, maximum = *when.o[i], maxima.o[i]
             with m.If(insides.o[i]):
                 m.d.sync += a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za)
             with m.Else():

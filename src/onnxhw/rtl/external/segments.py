@@ -56,9 +56,10 @@ class Segments(wiring.Component):
         m = Module()
         external, current, following = self.external, self.current, self.following
         columns, banks = external.column_bits, external.bank_bits
-        # What is left of the request that is being cut; columns up to the end of the row; whether that is enough.
+        # What is left of the request that is being cut; columns up to the end of the row; how many rows' ends it goes
+        # beyond, and whether that is none.
         busy, rest = Signal(), Signal(request_shape(external))
-        room, whole = Signal(columns + 1), Signal()
+        room, beyond, whole = Signal(columns + 1), Signal(COUNT_BITS + 1 - columns), Signal()
         m.d.comb += [self.request.ready.eq(~busy), self.idle.eq(~(busy | self.current_valid | self.following_valid))]
         with m.If(self.request.ready & self.request.valid):
             begin, behind = self.request.payload.address[:columns], self.request.payload.behind
@@ -67,6 +68,7 @@ class Segments(wiring.Component):
                 busy.eq(1),
                 rest.eq(self.request.payload),
                 room.eq(external.columns - begin),
+                beyond.eq(behind[columns:] + end[columns]),
                 whole.eq(~(end[columns] | behind[columns:].any())),
             ]
         length = Signal(columns + 1)
@@ -95,7 +97,8 @@ class Segments(wiring.Component):
                 rest.address.eq(Cat(Const(0, columns), rest.address[columns:] + 1)),
                 rest.count.eq(rest.count - room),
                 room.eq(external.columns),
-                whole.eq(rest.count <= room + external.columns),
+                beyond.eq(beyond - 1),
+                whole.eq(beyond == 1),
                 busy.eq(~whole),
             ]
         with m.If(self.step):

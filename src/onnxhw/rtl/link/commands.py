@@ -297,8 +297,8 @@ class CommandEngine(wiring.Component):
             some.eq(0),
         ]
         # A word takes eight cycles, so its number may be compared a cycle late.
-        last, last_but_one = Signal(), Signal()
-        m.d.sync += [last.eq(state.left == 1), last_but_one.eq(state.left == 2)]
+        last = Signal()
+        m.d.sync += last.eq(state.left == 1)
         with m.State("WRITE"):
             counted = state.phase[2] & checks.command[Command.WRITE] & ~checks.data
             if self.info.external:  # a word of the image waits for its place in the last phase
@@ -306,15 +306,15 @@ class CommandEngine(wiring.Component):
             m.d.sync += [state.phase.eq(state.phase + 1), some.eq(counted)]
             with m.If((state.phase == 1) & ~state.first):  # the word comes in the next cycle
                 m.d.sync += self.host_we.eq(1)
+                if self.info.external:  # the last of the counts stands apart
+                    with m.If(checks.command[Command.COMMIT] & last):
+                        m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
             with m.If((state.phase == 7) & state.host_waiting):
                 m.d.sync += state.phase.eq(7)
             with m.Elif(state.phase == 7):
                 m.d.sync += state.first.eq(0)
                 with m.If(~state.first):
                     m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1)]
-                    if self.info.external:  # the last of the counts stands apart
-                        with m.If(checks.command[Command.COMMIT] & last_but_one):
-                            m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
                     with m.If(last):
                         m.next = "HEAD"
 

@@ -131,7 +131,7 @@ class UartReceiver(wiring.Component):
         decided = entered & (eighth == 4)
 
         index, byte = Signal(4), Signal(8)
-        complete = Signal()
+        complete, shifts = Signal(), Signal()
         with m.FSM(init="BREAK"):
             with m.State("BREAK"):
                 m.d.comb += self.line_break.eq(1)
@@ -152,11 +152,13 @@ class UartReceiver(wiring.Component):
                     with m.If(~bit):
                         m.next = "BREAK"
                 with m.Else():
-                    m.d.sync += byte.eq(Cat(byte[1:], bit))
+                    m.d.comb += shifts.eq(1)
 
         # A cycle later: whoever takes the byte may stand far from what decides.
-        lost, arrived, broken = Signal(), Signal(), Signal()
-        m.d.sync += [arrived.eq(complete), broken.eq(~bit)]
+        lost, arrived, shifting, broken = Signal(), Signal(), Signal(), Signal()
+        m.d.sync += [arrived.eq(complete), shifting.eq(shifts), broken.eq(~bit)]
+        with m.If(shifting):
+            m.d.sync += byte.eq(Cat(byte[1:], ~broken))
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
         with m.If(arrived):

@@ -61,6 +61,7 @@ class MoveUnit(UnitComponent):
             self.status.busy.eq(active),
             self.status.done.eq(ends),
             chip.start.eq(starting),
+            chip.begins.eq(issue.take),
             chip.moves.eq(starting | chip.step),
             chip.base.c.eq(fields.chip),
             *chip.counts(fields, following),
@@ -91,6 +92,7 @@ class MoveUnit(UnitComponent):
             m.d.sync += behind.eq(following.word_n - 1)
         m.d.comb += [
             loops.start.eq(starting),
+            loops.begins.eq(self.issue.take),
             loops.base.e.eq(fields.external),
             *loops.counts(fields, following),
             loops.stride.e.block.eq(fields.e_block),

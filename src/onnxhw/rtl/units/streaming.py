@@ -1,21 +1,23 @@
 """`StreamingUnit`: what the array and the depthwise unit share: how they issue pixels tile by tile, take operands from
 activation words, and say where sums go."""
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth import Const, Module, Mux, Signal, Value
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 
 from ...config import bits_for
 from ...isa.external_instructions import kinds
 from ...isa.timing import ACT_READ, array_latency, shadow_ready
 from ...isa.units import STREAMING, Unit
 from ..accumulator import target
+from ..cells import DuplicatedRegister
 from ..decode import Decoded
 from ..delay import delay
 from ..input_bounds import within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name, reads_unaligned, unturned
-from ..shift import rotate_right
 
 ALWAYS, NEVER = Const(1), Const(0, 1)
 
@@ -73,6 +75,7 @@ class StreamingUnit(UnitComponent):
             issue.free.eq(~busy),
             issue.take.eq(issue.valid & issue.free),
             loops.start.eq(starting),
+            loops.begins.eq(issue.take),
             loops.step.eq(streaming),
             self.status.done.eq(delay(m, last, array_latency(self.config, depthwise) - 1, name="done")),
         ]
@@ -91,9 +94,7 @@ class StreamingUnit(UnitComponent):
         within = Signal()
         following = Decoded(kinds(self.config)[self.UNIT], self.issue.bits)
         groups = -(-len(read.word) // (8 * count))
-        within_4 = delay(m, within, ACT_READ, name="within")
         pad_4 = delay(m, now.pad, ACT_READ, name="pad", reset=False)
-        group_4 = delay(m, group, ACT_READ, name="group", reset=False)
         lanes = Signal(8 * count * groups)
         at = loops.value.a
         m.d.comb += [
@@ -102,15 +103,28 @@ class StreamingUnit(UnitComponent):
             read.request.addr.eq(at),
             lanes.eq(read.word),
         ]
-        x_5 = Signal(8 * count, name="x", reset_less=True)
-        inside: Value = lanes.word_select(group_4[: bits_for(groups)], 8 * count)
+        # What the operand may be, and, a cycle sooner, which of these it is: one bit for each, in registers of each
+        # byte's own, so that two levels of tables choose.
+        within_3 = delay(m, within, ACT_READ - 1, name="within", reset=False)
+        group_3 = delay(m, group, ACT_READ - 1, name="group", reset=False)[: bits_for(groups)]
+        ways = [pad_4.replicate(count), *(lanes.word_select(g, 8 * count) for g in range(groups))]
+        meant = [~within_3, *(within_3 & (group_3 == g) for g in range(groups))]
         if reads_unaligned(self.UNIT, self.config):
-            inside = self._unaligned(m, read, at, now, inside)
-        m.d.sync += x_5.eq(Mux(within_4, inside, pad_4.replicate(count)))
+            turns, unaligned_3, turn_3 = self._unaligned(m, read, at, now)
+            meant = [meant[0], *(one & ~unaligned_3 for one in meant[1:])]
+            meant += [within_3 & unaligned_3 & (turn_3 == number) for number in range(len(turns))]
+            ways += turns
+        m.submodules.meant = meant_4 = DuplicatedRegister(len(meant), count)
+        m.d.comb += meant_4.i.eq(Cat(meant))
+        x_5 = Signal(8 * count, name="x", reset_less=True)
+        for byte, chosen in enumerate(meant_4.o):
+            parts = [way.word_select(byte, 8) & one.replicate(8) for way, one in zip(ways, chosen, strict=True)]
+            m.d.sync += x_5.word_select(byte, 8).eq(reduce(or_, parts))
         return x_5
 
-    def _unaligned(self, m: Module, read: Any, at: Value, now: Decoded, aligned: Value) -> Value:
-        """The operand, `aligned` or, where the instruction reads bytes from address `at` on, turned into its lanes."""
+    def _unaligned(self, m: Module, read: Any, at: Value, now: Decoded) -> tuple[list[Value], Value, Value]:
+        """For instructions that read bytes from address `at` on: the operand by how far it is still to be turned; a
+        cycle sooner, whether it is such an operand, and how far."""
         config, left = self.config, unturned(self.config)
         grain, width = config.unaligned.bit_length() - 1, config.word.bit_length() - 1
         m.d.comb += [
@@ -120,9 +134,9 @@ class StreamingUnit(UnitComponent):
             read.request.split.eq(now.split),
             read.request.jump.eq(now.jump),
         ]
-        number_5 = delay(m, at[grain:][: left.bit_length() - 1], ACT_READ, name="turn", reset=False)
-        unaligned_5 = delay(m, now.unaligned, ACT_READ, name="unaligned", reset=False)
-        return Mux(unaligned_5, rotate_right(read.turned, 8 * config.unaligned, number_5), aligned)
+        turn_3 = delay(m, at[grain:][: left.bit_length() - 1], ACT_READ - 1, name="turn", reset=False)
+        unaligned_3 = delay(m, now.unaligned, ACT_READ - 1, name="unaligned", reset=False)
+        return [read.turned.rotate_right(8 * config.unaligned * number) for number in range(left)], unaligned_3, turn_3
 
     def _place(
         self, m: Module, loops: LoopNest, now: Decoded, last: Value, cycles: int, *,

@@ -162,6 +162,7 @@ class VectorUnit(UnitComponent):
         read, first, last of a word, that of a plane's first word, end of all."""
         active, at_first = Signal(), Signal()
         m.d.sync += loops.start.eq(self.issue.take)
+        m.d.comb += loops.begins.eq(self.issue.take)
         pause = Signal(6)  # cycles until the next word, and whether they are none or one
         at_once, soon = Signal(init=1), Signal()
         single, double = Signal(reset_less=True), Signal(reset_less=True)  # groups of a word
@@ -375,6 +376,7 @@ class VectorUnit(UnitComponent):
         with m.If(starts):
             m.d.sync += [register.eq(waiting[name]) for name, register in own.items()]
         m.d.sync += out_loops.start.eq(starts)
+        m.d.comb += out_loops.begins.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
         with m.If(out_loops.start):
             m.d.sync += [group.eq(0), at_last.eq(single)]
