@@ -67,16 +67,19 @@ class RunControl(wiring.Component):
         m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
         units, counts = by_name(self.status), {unit: port.count for unit, port in by_name(self.progress).items()}
         active = self._begin(m, begin, abort, start, counts)
+        # A start comes late in its cycle: what counts far and wide is cleared a cycle later, in the run's first one.
+        started, goes_on = delay(m, start, 1, name="started"), Signal()
+        m.d.comb += goes_on.eq(self.running & ~started)
         completed = by_name(self.completed)
         done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
         for name, number in completed.items():
             m.d.sync += number.grown.eq(done[name] & self.running)
             with m.If(done[name] & self.running):
                 m.d.sync += [number.count.eq(number.following), number.following.eq(number.following + 1)]
-            with m.If(start):
+            with m.If(started):
                 m.d.sync += [number.count.eq(0), number.following.eq(1)]
         finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
-        m.d.sync += [end.eq((completed[unit].count == counts[unit]) & self.running) for unit, end in finished.items()]
+        m.d.sync += [end.eq((completed[unit].count == counts[unit]) & goes_on) for unit, end in finished.items()]
         # The budget changes between runs only, so what it says is worked out before.
         over, limited, most = Signal(), Signal(), Signal(signed(33))
         m.d.sync += [limited.eq(budget != 0), most.eq(budget - 2)]
@@ -110,13 +113,13 @@ class RunControl(wiring.Component):
             self.completed.array.count >= free_from[:COUNT_BITS],
             self.completed.vector.count >= free_from[COUNT_BITS:],
         ]
-        m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
-        registers[Control.LATENCY] = self._latency(m, start, stop, abort)
+        m.d.sync += self.input_free.eq(Cat(*done_with, goes_on, free_from != 0).all())
+        registers[Control.LATENCY] = self._latency(m, started, stop, abort)
         fingerprint = int(self.config.fingerprint, 16)
         registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
         registers[Control.FINGERPRINT_HIGH] = Const(fingerprint >> 32, 32)
-        registers |= self._counters(m, start)
-        head, ring = self._ring(m, start)
+        registers |= self._counters(m, started)
+        head, ring = self._ring(m, started)
         registers[Control.RING_HEAD] = head
 
         self._answer(m, registers, ring)
@@ -160,12 +163,11 @@ class RunControl(wiring.Component):
             self.r_data.eq(Mux(ring_1, ring, Array([*values_1, Const(0, 32)])[group_1])),
         ]
 
-    def _latency(self, m: Module, start: Signal, stop: Signal, abort: Signal) -> Signal:
+    def _latency(self, m: Module, started: Value, stop: Signal, abort: Signal) -> Signal:
         """Cycles since the last frame of input that was accepted while no run was in progress, to the run's end; of a
         run with moves that had none, since its start."""
         latency, accepted, counts = Signal(32, name="latency"), Signal(), Signal()
         m.d.sync += accepted.eq(self.w_en & (self.addr == Control.LATENCY))
-        started = delay(m, start, 1, name="started")  # a start comes late in its cycle
         with m.If(counts):
             m.d.sync += latency.eq(latency + 1)
         with m.If(accepted & ~self.running):
@@ -181,7 +183,7 @@ class RunControl(wiring.Component):
                 m.d.sync += counts.eq(0)
         return latency
 
-    def _counters(self, m: Module, start: Signal) -> dict[int, Signal]:
+    def _counters(self, m: Module, started: Value) -> dict[int, Signal]:
         """Stall and busy counters."""
         events: dict[Control, Value] = {}
         progress = by_name(self.progress)
@@ -197,14 +199,14 @@ class RunControl(wiring.Component):
             counter = Signal(32, name=number.name.lower())
             seen = Signal(name=f"{number.name.lower()}_event")
             m.d.sync += seen.eq(event & self.running)
-            with m.If(start):
+            with m.If(started):
                 m.d.sync += counter.eq(0)
             with m.Elif(seen):
                 m.d.sync += counter.eq(counter + 1)
             counters[number] = counter
         return counters
 
-    def _ring(self, m: Module, start: Signal) -> tuple[Signal, Signal]:
+    def _ring(self, m: Module, started: Value) -> tuple[Signal, Signal]:
         """The last issued instructions; of units that issue together only the first is entered."""
         head, entry = Signal(range(RING_SIZE)), Signal(32)
         taken = Signal()
@@ -226,7 +228,7 @@ class RunControl(wiring.Component):
         m.d.comb += [write.addr.eq(head), write.data.eq(entry), write.en.eq(taken)]
         with m.If(taken):
             m.d.sync += head.eq(head + 1)
-        with m.If(start):
+        with m.If(started):
             m.d.sync += [head.eq(0), taken.eq(0)]
         address_1 = Signal(range(RING_SIZE))
         m.d.sync += address_1.eq(self.addr)

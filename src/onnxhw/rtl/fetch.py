@@ -80,23 +80,24 @@ class Fetcher(wiring.Component):
         with m.If(reading | last):
             m.d.sync += address.eq(self._behind(address))
 
-        # A register before the words: they lie where they are used.
-        data = Signal(WORD_BITS, reset_less=True)
-        m.d.sync += data.eq(ucode.r_data)
+        # A register before the words: they lie where they are used. One for the words, one for what becomes of their
+        # numbers, which is compared elsewhere, and one for the unit, which compares settings.
+        m.submodules.data = words = DuplicatedRegister(WORD_BITS, 3)
+        data, numbers = words.o[0], words.o[1]
         bits = Signal(self.words * WORD_BITS, reset_less=True)
-        m.d.comb += [self.issue.bits.eq(bits), self.issue.data.eq(data)]
-        # A register for the words, and one for what becomes of their numbers, which is compared elsewhere.
-        m.submodules.arriving = arriving = DuplicatedRegister(self.words, 2)
+        m.d.comb += [words.i.eq(ucode.r_data), self.issue.bits.eq(bits), self.issue.data.eq(words.o[2])]
+        # As many of which word it is.
+        m.submodules.arriving = arriving = DuplicatedRegister(self.words, 3)
         m.d.comb += arriving.i.eq(delay(m, left & ~rest & reading.replicate(self.words), MEMORY, name="arriving"))
-        m.d.comb += self.issue.arriving.eq(arriving.o[1])
+        m.d.comb += self.issue.arriving.eq(arriving.o[2])
         for w in range(self.words):
             with m.If(arriving.o[0][w]):
                 m.d.sync += bits.word_select(w, WORD_BITS).eq(data)
         with m.If(delay(m, last, MEMORY + 1, name="last")):
             m.d.sync += mask.eq(data)
         # What `bits` will be in the next cycle, and with it which numbers are waited for.
-        words = (Mux(arriving.o[1][w], data, bits.word_select(w, WORD_BITS)) for w in range(self.words))
-        coming = Decoded(self.instruction, Cat(words))
+        coming_words = (Mux(arriving.o[1][w], numbers, bits.word_select(w, WORD_BITS)) for w in range(self.words))
+        coming = Decoded(self.instruction, Cat(coming_words))
         ordered = self._ordered(m, coming)
         fetched, fetched_1 = Signal(), Signal()
         m.d.comb += [self.progress.take.eq(take), self.progress.waiting.eq(fetched_1 & ~valid & self.issue.free)]

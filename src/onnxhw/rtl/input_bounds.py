@@ -11,6 +11,10 @@ COUNTS = {"ih": "in_h", "iw": "in_w"}
 """Values of a position, and the fields with the counts that they must be below."""
 
 
+BOUNDS = tuple(f"{name}{past}" for name in COUNTS for past in ("", "_past"))
+"""The values that tell whether the position lies inside: they are not used where addresses are."""
+
+
 def with_bounds(values: Mapping[str, tuple[int, Sequence[str]]]) -> dict[str, tuple[int, Sequence[str]]]:
     """The values of a `LoopNest` with ``ih`` and ``iw``, and both less ``in_h`` and ``in_w``.
 

@@ -78,18 +78,22 @@ class InputPort(wiring.Component):
 
         # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
         # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
-        last_run, last_row, far = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row", "far"))
+        last_run, last_row = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row"))
         borrows, high = Signal(), run[4:]
-        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), far.eq(high.any())]
+        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1)]
         m.d.sync += [high.eq(high - borrows), borrows.eq(0), drops.eq(complete & now.ends & (taken != 0))]
-        # What each limit of a step leaves, from "1 or more" to "4 or more": registers, worked out with the counters.
-        of_word, of_memory, of_run = (Signal(LANES, name=f"of_{what}", init=-1) for what in ("word", "memory", "run"))
+        # What each limit of a step leaves, from "1 or more" on: registers, worked out with the counters. To "5 or more"
+        # where it is asked whether so many bytes are all that is left.
+        of_word, of_memory, of_run = (
+            Signal(most, name=f"of_{what}", init=-1)
+            for what, most in (("word", LANES), ("memory", LANES + 1), ("run", LANES + 1))
+        )
         limits = _Limits(config.word, high.any())
         m.d.sync += of_run.eq(limits.of_run(run[:4]))
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
         # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
         leads, begins_row = Signal(reset_less=True), Signal(reset_less=True)
-        step = self._step(m, run, far, taken, at.lane, (of_word, of_memory, of_run))
+        step = self._step(m, taken, at.lane, (of_word, of_memory, of_run))
 
         with m.FSM() as fsm:
             m.d.comb += self.idle.eq(fsm.ongoing("REGION") & ~self.o.valid & ~waiting.valid)
@@ -170,12 +174,9 @@ class InputPort(wiring.Component):
             words = (Cat(size.lane, size.word) + lane) >> len(lane)
         return Mux(carry, lanes - word, lanes), words, (size.word == 0) & ~carry
 
-    def _step(
-        self, m: Module, run: Signal, far: Signal, taken: Signal, lane: Value, limits: tuple[Signal, ...]
-    ) -> SimpleNamespace:
+    def _step(self, m: Module, taken: Signal, lane: Value, limits: tuple[Signal, ...]) -> SimpleNamespace:
         """Of a step of one to four bytes: a number `counted` up, or down, by them, the `lanes` that take them, and
-        whether then the stream's word has been taken, the memory's word is full and the run is over. `far`: four bytes
-        of the run are left, and more behind them.
+        whether then the stream's word has been taken, the memory's word is full and the run is over.
 
         Numbers up to four are told as four bits, "1 or more" to "4 or more": the least of several is their conjunction,
         and chooses between sums that do not wait for it.
@@ -183,7 +184,7 @@ class InputPort(wiring.Component):
         width, steps = self.config.word, range(1, LANES + 1)
         of_word, of_memory, of_run = limits
         least = Signal(LANES, name="least")
-        m.d.comb += least.eq(Cat(all_of(each) for each in zip(of_word, of_memory, of_run, strict=True)))
+        m.d.comb += least.eq(Cat(all_of(each) for each in zip(of_word, of_memory[:LANES], of_run[:LANES], strict=True)))
 
         def counted(number: Value, sign: int = 1, told: Callable[[Value], Value] = lambda it: it) -> Value:
             """`number` and the step's bytes, less them if the sign is -1; or what is `told` of that."""
@@ -191,13 +192,18 @@ class InputPort(wiring.Component):
             return Mux(least[1], Mux(least[3], four, Mux(least[2], three, two)), one)
 
         ends = [lane == at for at in range(width)]
+        within = [of_word[k] & of_run[k] for k in range(LANES)]  # behind the memory's word there is no lane
+
+        def exactly(limit: Signal, k: int) -> Value:
+            return limit[k - 1] & ~limit[k]
+
         # Where one limit is met exactly, only the other two are asked.
         return SimpleNamespace(
             counted=counted,
-            lanes=Cat(any_of(ends[at - k] & least[k] for k in range(min(LANES, at + 1))) for at in range(width)),
+            lanes=Cat(any_of(ends[at - k] & within[k] for k in range(min(LANES, at + 1))) for at in range(width)),
             word_taken=any_of((taken == LANES - k) & of_memory[k - 1] & of_run[k - 1] for k in steps),
-            word_full=any_of((lane == width - k) & of_word[k - 1] & of_run[k - 1] for k in steps if k <= width),
-            run_over=~far & any_of((run[:4] == k) & of_word[k - 1] & of_memory[k - 1] for k in steps),
+            word_full=any_of(exactly(of_memory, k) & of_word[k - 1] & of_run[k - 1] for k in steps),
+            run_over=any_of(exactly(of_run, k) & of_word[k - 1] & of_memory[k - 1] for k in steps),
         )
 
     def _turned(self, turn: Signal) -> Value:
@@ -210,8 +216,8 @@ class InputPort(wiring.Component):
 
 
 class _Limits:
-    """What limits a step, as four bits, "1 or more" to "4 or more": of the stream's word what `taken` bytes leave, of
-    the memory's word what a lane does, of a run its low bits, with a register's `high` above them."""
+    """What limits a step, as bits, "1 or more" to "4 or more": of the stream's word what `taken` bytes leave; and to "5
+    or more" of the memory's word what a lane leaves, of a run its low bits, with a register's `high` above them."""
 
     def __init__(self, width: int, high: Value) -> None:
         self.width, self.high = width, high
@@ -221,11 +227,12 @@ class _Limits:
 
     def of_memory(self, lane: Value) -> Value:
         mine = lane[: bits_for(self.width)]
-        return Cat(mine <= self.width - k if k <= self.width else Const(0, 1) for k in range(1, LANES + 1))
+        return Cat(mine <= self.width - k if k <= self.width else Const(0, 1) for k in range(1, LANES + 2))
 
     def of_run(self, low: Value) -> Value:
         more = self.high | low[2:4].any()
-        return Cat(*(more | (low[:2] >= k) for k in range(1, LANES)), more)
+        five = self.high | low[3] | (low[2] & low[:2].any())
+        return Cat(*(more | (low[:2] >= k) for k in range(1, LANES)), more, five)
 
 
 def all_of(values: Iterable[Any]) -> Value:

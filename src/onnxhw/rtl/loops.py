@@ -1,6 +1,6 @@
 """Nested loops in hardware: counters, and values that are affine in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from amaranth import Const, Module, Mux, Signal, Value
@@ -19,7 +19,8 @@ class LoopNest(wiring.Component):
     """Nested loops, outermost level first; one iteration of the innermost per `step`.
 
     `levels` maps a level's name to the width of its count. `values` maps a value's name to ``(width, levels it
-    depends on)``; it is ``base + sum(index[level] * stride[level])`` modulo ``2**width``. Members:
+    depends on)``; it is ``base + sum(index[level] * stride[level])`` modulo ``2**width``. Values of `apart` are used
+    elsewhere than the others: what a step does to them is told by registers of their own. Members:
 
     - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
       iteration show in the next cycle.
@@ -31,7 +32,10 @@ class LoopNest(wiring.Component):
     - ``base`` (in) and ``value`` (out), by value. ``stride`` (in), by value and then by level.
     """
 
-    def __init__(self, levels: Mapping[str, int], values: Mapping[str, tuple[int, Sequence[str]]]) -> None:
+    def __init__(
+        self, levels: Mapping[str, int], values: Mapping[str, tuple[int, Sequence[str]]], apart: Collection[str] = ()
+    ) -> None:
+        self.apart = apart
         self.levels, self.values = dict(levels), {name: (w, tuple(on)) for name, (w, on) in values.items()}
         width = {name: bits for name, (bits, _) in self.values.items()}
         super().__init__(
@@ -143,16 +147,17 @@ class LoopNest(wiring.Component):
         base = Signal(width, name=f"{name}_base", reset_less=True)
         following = Signal(width, name=f"{name}_next")
         stride: Value = Const(0)
+        apart = name in self.apart
         levels = list(self.levels)
         for level in on:
-            stride = stride | Mux(steps.increments(level, level), strides[level], 0)
+            stride = stride | Mux(steps.increments(level, level, apart), strides[level], 0)
         begins = [*(levels.index(level) for level in on), len(levels)]
         held: Value = Mux(start, first, 0)
         if begins[0] > 0:
-            held = held | Mux(steps.increments(levels[0], levels[begins[0] - 1]), base, 0)
+            held = held | Mux(steps.increments(levels[0], levels[begins[0] - 1], apart), base, 0)
         ranges = {level: (level, levels[end - 1]) for level, end in zip(on, begins[1:], strict=True)}
         for level, register in at.items():
-            held = held | Mux(steps.origin(level, ranges), register, 0)
+            held = held | Mux(steps.origin(level, ranges, apart), register, 0)
         m.d.comb += following.eq(held + stride)
         with m.If(start):
             m.d.sync += base.eq(first)
@@ -173,27 +178,28 @@ class _Steps:
     def __init__(self, nest: LoopNest, m: Module) -> None:
         self.nest, self.m = nest, m
         self.reached, self.reached_next, self.last_next = dict[str, Value](), dict[str, Value](), dict[str, Value]()
-        self.registers = dict[tuple[str, ...], Signal]()
+        self.registers = dict[tuple[str, ...], Value]()
 
-    def increments(self, outer: str, inner: str) -> Signal:
+    def increments(self, outer: str, inner: str, apart: bool) -> Value:
         """A register: the next step increments one of the levels from `outer` to `inner`. Before a start it is 0: the
         step from the last iteration increments none."""
         names = outer if outer == inner else f"{outer}_to_{inner}"
-        return self._ahead(("increments", names), self._will_increment(outer, inner))
+        return self._ahead(("increments", names), self._will_increment(outer, inner), apart)
 
-    def origin(self, level: str, ranges: Mapping[str, tuple[str, str]]) -> Signal:
+    def origin(self, level: str, ranges: Mapping[str, tuple[str, str]], apart: bool) -> Value:
         """A register: the next step starts from the value that the register of `level` holds. `ranges` has the levels,
         outer and inner, whose increment starts from each register's, and all that begin at the innermost of them. If
         the step that is taken now reaches a level its register follows late, and the innermost one stands in for it."""
         *outer, innermost = ranges
         if level != innermost:
-            return self._ahead(("from", *ranges[level]), self._will_increment(*ranges[level]) & ~self._reaches(level))
+            wanted = self._will_increment(*ranges[level]) & ~self._reaches(level)
+            return self._ahead(("from", *ranges[level]), wanted, apart)
         chosen: Value = self._will_increment(*ranges[level])
         for other in outer:
             chosen = chosen | (self._will_increment(*ranges[other]) & self._reaches(other))
-        return self._ahead(("from_innermost_of", *ranges), chosen)
+        return self._ahead(("from_innermost_of", *ranges), chosen, apart)
 
-    def reached_late(self, level: str) -> Signal:
+    def reached_late(self, level: str) -> Value:
         """A register: the step before, or the start, reached a level."""
         register = self.registers.get(key := ("reached", level))
         if register is None:
@@ -209,11 +215,14 @@ class _Steps:
         goes_on = self.nest.start | ~by_name(self.nest.last)[next(iter(self.nest.levels))]
         return self.reached_next[inner] & ~self.last_next[outer] & goes_on
 
-    def _ahead(self, key: tuple[str, ...], value: Value) -> Signal:
-        """A register that a start or a step gives a new value, one for each key."""
-        register = self.registers.get(key)
-        if register is None:
-            register = self.registers[key] = Signal(name="_".join(key))
+    def _ahead(self, key: tuple[str, ...], value: Value, apart: bool) -> Value:
+        """A register that a start or a step gives a new value, one for each key, and another one for values that are
+        `apart`: it holds the opposite, so that synthesis does not merge them."""
+        key = ("not", *key) if apart else key
+        found = self.registers.get(key)
+        if found is None:
+            register = Signal(1, name="_".join(key), init=apart)
             with self.m.If(self.nest.moves):
-                self.m.d.sync += register.eq(value)
-        return register
+                self.m.d.sync += register.eq(~value if apart else value)
+            found = self.registers[key] = ~register if apart else register
+        return found

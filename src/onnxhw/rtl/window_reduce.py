@@ -44,18 +44,23 @@ class WindowReduce(wiring.Component):
         m.submodules.insides = insides = DuplicatedRegister(1, self.word)
         m.submodules.when = when = DuplicatedRegister(2, self.word)
         m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
-        m.submodules.maxima = maxima = DuplicatedRegister(1, self.word)
-        m.d.comb += maxima.i.eq(self.op == VectorOp.MAX)
+        # And for every two lanes one of what holds still, from two cycles before their first word.
+        m.submodules.settings = settings = DuplicatedRegister(17, -(-self.word // 2))
+        m.d.comb += settings.i.eq(Cat(self.op == VectorOp.MAX, self.za, self.zb))
         for i in range(self.word):
             # Cycle 1: without zero point; a position outside gives what changes nothing.
             a_1 = Signal(signed(9), name=f"a_1_{i}", reset_less=True)
             b_1 = Signal(signed(9), name=f"b_1_{i}", reset_less=True)
-            valid_1, first_1, maximum = *when.o[i], maxima.o[i]
-            with m.If(insides.o[i]):
-                m.d.sync += a_1.eq(self.word_a.word_select(i, 8).as_signed() - self.za)
-            with m.Else():
-                m.d.sync += a_1.eq(Mux(maximum, -256, 0))
-            m.d.sync += b_1.eq(self.word_b.word_select(i, 8).as_signed() - self.zb)
+            valid_1, first_1 = when.o[i]
+            held = settings.o[i // 2]
+            maximum, za, zb = held[0], held[1:9], held[9:].as_signed()
+            # What is left out is so before the difference, whose carry cells have room for that.
+            inside, byte = insides.o[i].replicate(8), self.word_a.word_select(i, 8)
+            counted = Cat(byte & inside, Mux(insides.o[i], byte[-1], maximum)).as_signed()
+            m.d.sync += [
+                a_1.eq(counted - (za & inside).as_signed()),
+                b_1.eq(self.word_b.word_select(i, 8).as_signed() - zb),
+            ]
             # Cycle 2: reduce.
             a_2 = Signal(signed(SUM_BITS), name=f"a_2_{i}", reset_less=True)
             b_2 = Signal(signed(9), name=f"b_2_{i}", reset_less=True)

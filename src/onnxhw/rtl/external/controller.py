@@ -196,39 +196,39 @@ class Controller(wiring.Component):
     def _slot(self, m: Module) -> None:
         """The host's slot: cycle 0 is the one in which all has been waited for."""
         external, host, command = self.external, self.host.payload, self._of_sequence
-        cycle, column = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
-        used = Signal()
+        cycle, given = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
+        # A column comes in the next cycle; a burst was there in cycle 0; it is cycle 0; the slot's PRECHARGE comes.
+        gives, used, opens, closes = Signal(), Signal(), Signal(init=1), Signal()
+        column = Signal(external.column_bits)
         columns, banks = external.column_bits, external.bank_bits
         bank = host.address[columns : columns + banks]
-        with m.State("SLOT_WAIT"):
-            m.d.sync += [cycle.eq(0), column.eq(0)]
-            with m.If(self._nearly):
-                m.next = "SLOT"
+        with m.State("SLOT_WAIT"), m.If(self._nearly):
+            m.next = "SLOT"
         with m.State("SLOT"):
-            m.d.sync += cycle.eq(cycle + 1)
-            given = Mux(self._of_host, column + 1, column)
-            goes_on = Mux(cycle == 0, self.host.valid, used) & (given != host.count)
-            m.d.sync += self._of_host.eq(goes_on & (cycle >= external.rcd - 1))
-            with m.If(cycle == 0):
-                m.d.sync += used.eq(self.host.valid)
+            there, early = Mux(opens, self.host.valid, used), cycle < external.rcd - 1
+            m.d.comb += gives.eq(there & (given != host.count) & ~early)
+            m.d.sync += [cycle.eq(cycle + 1), opens.eq(0), closes.eq(cycle == external.slot_precharge - 1)]
+            m.d.sync += [self._of_host.eq(gives), given.eq(given + gives)]
+            with m.If(opens):
+                m.d.sync += [used.eq(self.host.valid), column.eq(host.address[:columns])]
                 with m.If(self.host.valid):
                     m.d.comb += [command.op.eq(SdramCommand.ACTIVATE), command.bank.eq(bank)]
                     m.d.comb += command.address.eq(host.address[columns + banks :])
-            with m.Elif(cycle == external.slot_precharge):
+            with m.Elif(closes):
                 m.d.comb += [command.op.eq(SdramCommand.PRECHARGE), command.address.eq(ALL)]
             with m.Elif(self._of_host):
                 m.d.comb += [
                     command.bank.eq(bank),
                     command.op.eq(Mux(host.write, SdramCommand.WRITE, SdramCommand.READ)),
                 ]
-                m.d.comb += command.address.eq(host.address[:columns] + column)
+                m.d.comb += command.address.eq(column)
                 m.d.sync += column.eq(column + 1)
             # A register, so that it can have another one far away, before the run's first cycle.
             with m.If(cycle == external.slot - 2):
                 m.d.sync += self.started.eq(self._of_start)
             with m.If(cycle == external.slot - 1):
                 m.d.comb += self.host.ready.eq(used)
-                m.d.sync += [self._of_start.eq(0), cycle.eq(0), column.eq(0)]
+                m.d.sync += [self._of_start.eq(0), cycle.eq(0), given.eq(0), opens.eq(1)]
                 m.d.sync += [self._in_run.eq(1), self._enable.eq(~self._becomes_due)]
                 m.next = "RUN"
 

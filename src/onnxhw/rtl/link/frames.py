@@ -113,7 +113,7 @@ class FrameSender(wiring.Component):
 
     Members
     -------
-    i : stream of `Word`; about six cycles per word while there is room in the encoder's buffer.
+    i : stream of `Word`; about seven cycles per word while there is room in the encoder's buffer.
     o : stream of the line's bytes.
     idle : Out(1), nothing waits to be sent.
     """
@@ -127,6 +127,11 @@ class FrameSender(wiring.Component):
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 
+        # A register before the bytes: words come from afar, of several sources.
+        given, offered = Signal(Word), Signal()
+        m.d.sync += offered.eq(self.i.valid & self.i.ready)
+        with m.If(self.i.ready):
+            m.d.sync += given.eq(self.i.payload)
         word, lane, last, closing = Signal(32), Signal(2), Signal(), Signal()
         # Bytes are counted into the CRC a cycle late: that the encoder takes one is known late in a cycle.
         counted, byte = Signal(), Signal(8)
@@ -138,11 +143,11 @@ class FrameSender(wiring.Component):
             check.valid.eq(counted),
         ]
         with m.FSM() as fsm:
-            m.d.sync += self.idle.eq(fsm.ongoing("WORD") & encoder.empty)
+            m.d.sync += self.idle.eq(fsm.ongoing("WORD") & ~offered & encoder.empty)
             with m.State("WORD"):
-                m.d.comb += self.i.ready.eq(1)
-                m.d.sync += [word.eq(self.i.payload.word), last.eq(self.i.payload.last)]
-                with m.If(self.i.valid):
+                m.d.comb += self.i.ready.eq(~offered)
+                m.d.sync += [word.eq(given.word), last.eq(given.last)]
+                with m.If(offered):
                     m.next = "BYTES"
             with m.State("BYTES"):
                 m.d.comb += encoder.i.valid.eq(1)

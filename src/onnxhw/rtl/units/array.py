@@ -10,7 +10,7 @@ from ...isa.units import Unit
 from ..accumulator import Accumulators
 from ..decode import Decoded
 from ..delay import delay
-from ..input_bounds import with_bounds
+from ..input_bounds import BOUNDS, with_bounds
 from ..loops import LoopNest
 from ..systolic import SystolicArray
 from .streaming import StreamingUnit
@@ -34,7 +34,7 @@ class ArrayUnit(StreamingUnit):
         config = self.config
         m.submodules.array = array = SystolicArray(config)
         m.submodules.accumulators = accumulators = Accumulators(config)
-        m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
+        m.submodules.loops = loops = LoopNest(LEVELS, VALUES, apart=BOUNDS)
         now = self._sequence(m, loops)
         target = self._place(
             m, loops, now, loops.last.nt, ACT_READ + array_pipeline(config) - MEMORY, accumulate=now.accumulate

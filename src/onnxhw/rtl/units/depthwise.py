@@ -11,7 +11,7 @@ from ...isa.units import Unit
 from ..accumulator import WindowSums
 from ..decode import Decoded
 from ..delay import delay
-from ..input_bounds import with_bounds
+from ..input_bounds import BOUNDS, with_bounds
 from ..kernel_window import KernelWindow, WindowCounter
 from ..loops import LoopNest
 from .streaming import StreamingUnit
@@ -28,7 +28,7 @@ class DepthwiseUnit(StreamingUnit):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         config = self.config
-        m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
+        m.submodules.loops = loops = LoopNest(LEVELS, VALUES, apart=BOUNDS)
         m.submodules.window = window = KernelWindow(config)
         m.submodules.counter = counter = WindowCounter(config.depthwise)
         m.submodules.sums = sums = WindowSums(config)

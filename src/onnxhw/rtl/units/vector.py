@@ -23,7 +23,7 @@ from ...isa.units import Unit
 from ..cells import BlockRam, DuplicatedRegister
 from ..decode import Decoded
 from ..delay import delay
-from ..input_bounds import with_bounds, within_input
+from ..input_bounds import BOUNDS, with_bounds, within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name
 from ..requantize import RequantizeLane
@@ -67,7 +67,7 @@ class VectorUnit(UnitComponent):
     def elaborate(self, platform: Any) -> Module:
         m = Module()
         m.submodules.params, m.submodules.tables = self.params, self.tables
-        m.submodules.loops = loops = LoopNest(LEVELS, VALUES)
+        m.submodules.loops = loops = LoopNest(LEVELS, VALUES, apart=BOUNDS)
         m.submodules.out_loops = out_loops = LoopNest(OUT_LEVELS, OUT_VALUES)
         m.submodules.reduce = reduce = WindowReduce(self.config.word)
         bits = Signal.like(self.issue.bits, name="bits", reset_less=True)
@@ -96,10 +96,9 @@ class VectorUnit(UnitComponent):
             reduce.valid.eq(delay(m, read, ACT_READ, name="read")),
             reduce.first.eq(delay(m, first | dotting, ACT_READ, name="first")),
             reduce.inside.eq(delay(m, inside, ACT_READ - 1, name="inside")),
-            # These hold still, and go to all lanes of a word.
-            reduce.op.eq(delay(m, now.op, 1, name="op", reset=False)),
-            reduce.za.eq(delay(m, now.za, 1, name="za", reset=False)),
-            reduce.zb.eq(delay(m, now.zb, 1, name="zb", reset=False)),
+            reduce.op.eq(now.op),
+            reduce.za.eq(now.za),
+            reduce.zb.eq(now.zb),
             reduce.word_a.eq(self.read.a.word),
             reduce.word_b.eq(self.read.b.word),
         ]
