@@ -67,19 +67,20 @@ class RunControl(wiring.Component):
         m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
         units, counts = by_name(self.status), {unit: port.count for unit, port in by_name(self.progress).items()}
         active = self._begin(m, begin, abort, start, counts)
-        # A start comes late in its cycle: what counts far and wide is cleared a cycle later, in the run's first one.
-        started, goes_on = delay(m, start, 1, name="started"), Signal()
-        m.d.comb += goes_on.eq(self.running & ~started)
+        # A start comes late in its cycle. What the fetchers compare is cleared when one is asked for, and what nobody
+        # looks at in a run's first cycle in that.
+        asked, started = Signal(), delay(m, start, 1, name="started")
+        m.d.comb += asked.eq(begin & ~active)
         completed = by_name(self.completed)
         done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
         for name, number in completed.items():
             m.d.sync += number.grown.eq(done[name] & self.running)
             with m.If(done[name] & self.running):
                 m.d.sync += [number.count.eq(number.following), number.following.eq(number.following + 1)]
-            with m.If(started):
+            with m.If(asked):
                 m.d.sync += [number.count.eq(0), number.following.eq(1)]
         finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
-        m.d.sync += [end.eq((completed[unit].count == counts[unit]) & goes_on) for unit, end in finished.items()]
+        m.d.sync += [end.eq((completed[unit].count == counts[unit]) & self.running) for unit, end in finished.items()]
         # The budget changes between runs only, so what it says is worked out before.
         over, limited, most = Signal(), Signal(), Signal(signed(33))
         m.d.sync += [limited.eq(budget != 0), most.eq(budget - 2)]
@@ -113,7 +114,7 @@ class RunControl(wiring.Component):
             self.completed.array.count >= free_from[:COUNT_BITS],
             self.completed.vector.count >= free_from[COUNT_BITS:],
         ]
-        m.d.sync += self.input_free.eq(Cat(*done_with, goes_on, free_from != 0).all())
+        m.d.sync += self.input_free.eq(Cat(*done_with, self.running, free_from != 0).all())
         registers[Control.LATENCY] = self._latency(m, started, stop, abort)
         fingerprint = int(self.config.fingerprint, 16)
         registers[Control.FINGERPRINT_LOW] = Const(fingerprint & 0xFFFFFFFF, 32)
