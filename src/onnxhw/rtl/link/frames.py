@@ -113,7 +113,7 @@ class FrameSender(wiring.Component):
 
     Members
     -------
-    i : stream of `Word`; about seven cycles per word while there is room in the encoder's buffer.
+    i : stream of `Word`; five cycles per word while there is room in the encoder's buffer.
     o : stream of the line's bytes.
     idle : Out(1), nothing waits to be sent.
     """
@@ -127,11 +127,11 @@ class FrameSender(wiring.Component):
         m.submodules.crc = check = crc.catalog.CRC32_ISCSI().create()
         wiring.connect(m, encoder.o, wiring.flipped(self.o))
 
-        # A register before the bytes: words come from afar, of several sources.
+        # A register before the bytes: words come from afar, of several sources, while those before are sent.
         given, offered = Signal(Word), Signal()
-        m.d.sync += offered.eq(self.i.valid & self.i.ready)
+        m.d.comb += self.i.ready.eq(~offered)
         with m.If(self.i.ready):
-            m.d.sync += given.eq(self.i.payload)
+            m.d.sync += [given.eq(self.i.payload), offered.eq(self.i.valid)]
         word, lane, last, closing = Signal(32), Signal(2), Signal(), Signal()
         # Bytes are counted into the CRC a cycle late: that the encoder takes one is known late in a cycle.
         counted, byte = Signal(), Signal(8)
@@ -145,9 +145,9 @@ class FrameSender(wiring.Component):
         with m.FSM() as fsm:
             m.d.sync += self.idle.eq(fsm.ongoing("WORD") & ~offered & encoder.empty)
             with m.State("WORD"):
-                m.d.comb += self.i.ready.eq(~offered)
                 m.d.sync += [word.eq(given.word), last.eq(given.last)]
                 with m.If(offered):
+                    m.d.sync += offered.eq(0)
                     m.next = "BYTES"
             with m.State("BYTES"):
                 m.d.comb += encoder.i.valid.eq(1)
