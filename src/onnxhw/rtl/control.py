@@ -67,17 +67,15 @@ class RunControl(wiring.Component):
         m.d.sync += [begin.eq(written & self.w_data[0]), abort.eq(written & ~self.w_data[0])]
         units, counts = by_name(self.status), {unit: port.count for unit, port in by_name(self.progress).items()}
         active = self._begin(m, begin, abort, start, counts)
-        # A start comes late in its cycle. What the fetchers compare is cleared when one is asked for, and what nobody
-        # looks at in a run's first cycle in that.
-        asked, started = Signal(), delay(m, start, 1, name="started")
-        m.d.comb += asked.eq(begin & ~active)
+        # A start comes late in its cycle: what nobody looks at in a run's first cycle is cleared in that.
+        started = delay(m, start, 1, name="started")
         completed = by_name(self.completed)
         done = {**{unit: port.done for unit, port in units.items()}, READS: units[Unit.VECTOR].done_reads}
         for name, number in completed.items():
             m.d.sync += number.grown.eq(done[name] & self.running)
             with m.If(done[name] & self.running):
                 m.d.sync += [number.count.eq(number.following), number.following.eq(number.following + 1)]
-            with m.If(asked):
+            with m.If(start):
                 m.d.sync += [number.count.eq(0), number.following.eq(1)]
         finished = {unit: Signal(name=f"finished_{unit}") for unit in self.units}
         m.d.sync += [end.eq((completed[unit].count == counts[unit]) & self.running) for unit, end in finished.items()]
