@@ -19,6 +19,11 @@ COUNT = 16
 """Bits of the runs and rows of a region."""
 
 
+LIMITS = {"word": LANES, "memory": LANES + 1, "run": LANES + 1}
+"""Bits that tell what each limit of a step leaves, from "1 or more" on: to "5 or more" where it is asked whether so
+many bytes are all that is left."""
+
+
 def position(config: HwConfig) -> data.StructLayout:
     """A byte's place, or a distance: words, and lanes below a word."""
     return data.StructLayout({"word": bits_for(config.act_words + 1), "lane": bits_for(config.word)})
@@ -82,12 +87,8 @@ class InputPort(wiring.Component):
         borrows, high = Signal(), run[4:]
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1)]
         m.d.sync += [high.eq(high - borrows), borrows.eq(0), drops.eq(complete & now.ends & (taken != 0))]
-        # What each limit of a step leaves, from "1 or more" on: registers, worked out with the counters. To "5 or more"
-        # where it is asked whether so many bytes are all that is left.
-        of_word, of_memory, of_run = (
-            Signal(most, name=f"of_{what}", init=-1)
-            for what, most in (("word", LANES), ("memory", LANES + 1), ("run", LANES + 1))
-        )
+        # What each limit of a step leaves: registers, worked out with the counters.
+        of_word, of_memory, of_run = (Signal(most, name=f"of_{what}", init=-1) for what, most in LIMITS.items())
         limits = _Limits(config.word, high.any())
         m.d.sync += of_run.eq(limits.of_run(run[:4]))
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)

@@ -22,9 +22,9 @@ class LoopNest(wiring.Component):
     depends on)``; it is ``base + sum(index[level] * stride[level])`` modulo ``2**width``. Values of `apart` are used
     elsewhere than the others: what a step does to them is told by registers of their own. Members:
 
-    - ``start`` loads bases and counts (they and the strides must then hold still); the values of the first
-      iteration show in the next cycle.
-    - ``begins`` is ``start`` a cycle ahead: each value has its own register of it, for it chooses in all bits of it.
+    - ``begins`` (in) asks for ``start`` (out), a cycle later. That loads bases and counts (they and the strides must
+      then hold still); the values of the first iteration show in the next cycle. Each value has a register of its own
+      for it: it chooses in all of the value's bits.
     - ``step`` advances to the next iteration. All are stepped through, or the nest is reset, before another ``start``.
     - ``moves`` is ``start | step``, which all registers ask for: a register, of a user who knows it a cycle ahead.
     - ``count`` (in), by level: at least 1. ``ahead`` (in), by level: the same in the two cycles before ``start``.
@@ -40,8 +40,8 @@ class LoopNest(wiring.Component):
         width = {name: bits for name, (bits, _) in self.values.items()}
         super().__init__(
             {
-                "start": In(1),
                 "begins": In(1),
+                "start": Out(1),
                 "step": In(1),
                 "moves": In(1),
                 "count": In(each(self.levels, self.levels.__getitem__)),
@@ -71,6 +71,7 @@ class LoopNest(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
+        m.d.sync += self.start.eq(self.begins)
         steps = self._counters(m)
         m.submodules.starts = starts = DuplicatedRegister(1, len(self.values))
         m.d.comb += starts.i.eq(self.begins)

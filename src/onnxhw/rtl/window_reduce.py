@@ -12,7 +12,8 @@ from .cells import DuplicatedRegister
 
 
 class WindowReduce(wiring.Component):
-    """One word of each operand per cycle; ``a`` and ``b`` show 2 cycles later. `inside` comes a cycle before its word.
+    """One word of each operand per cycle; ``a`` and ``b`` show 2 cycles later. `inside` comes a cycle before its word;
+    `op` and the zero points hold still from a cycle before the first word to the last.
 
     ``a[i]``: sum (or, for MAX, maximum) of ``word_a[i] - za`` since the last `first`, leaving out positions that
     are not `inside`; -256 or 0 if there was none. ``b[i] = word_b[i] - zb``. They hold until the next `valid`. For
@@ -44,7 +45,7 @@ class WindowReduce(wiring.Component):
         m.submodules.insides = insides = DuplicatedRegister(1, self.word)
         m.submodules.when = when = DuplicatedRegister(2, self.word)
         m.d.comb += [insides.i.eq(self.inside), when.i.eq(Cat(self.valid, self.first))]
-        # And for every two lanes one of what holds still, from two cycles before their first word.
+        # And for every two lanes one of what holds still.
         m.submodules.settings = settings = DuplicatedRegister(17, -(-self.word // 2))
         m.d.comb += settings.i.eq(Cat(self.op == VectorOp.MAX, self.za, self.zb))
         for i in range(self.word):

@@ -108,6 +108,11 @@ class FrameCollector(wiring.Component):
         return m
 
 
+SETTLED = 20
+"""From a frame's last word until the encoder has all of it. The next frame is not looked at sooner: its header alone
+takes longer to be collected."""
+
+
 class FrameSender(wiring.Component):
     """Sends the words of `i`, each frame with its CRC behind, COBS-coded and delimited.
 
@@ -115,7 +120,7 @@ class FrameSender(wiring.Component):
     -------
     i : stream of `Word`; five cycles per word while there is room in the encoder's buffer.
     o : stream of the line's bytes.
-    idle : Out(1), nothing waits to be sent.
+    idle : Out(1), nothing waits to be sent; right from `SETTLED` cycles after a frame's last word on.
     """
 
     def __init__(self) -> None:
@@ -143,7 +148,7 @@ class FrameSender(wiring.Component):
             check.valid.eq(counted),
         ]
         with m.FSM() as fsm:
-            m.d.sync += self.idle.eq(fsm.ongoing("WORD") & ~offered & encoder.empty)
+            m.d.sync += self.idle.eq(fsm.ongoing("WORD") & encoder.empty)
             with m.State("WORD"):
                 m.d.sync += [word.eq(given.word), last.eq(given.last)]
                 with m.If(offered):

@@ -51,7 +51,7 @@ class MoveUnit(UnitComponent):
         m = Module()
         issue, bits = self.issue, Signal.like(self.issue.bits, name="bits", reset_less=True)
         fields, following = Decoded(Move, bits), Decoded(Move, issue.bits)
-        active, starting, ends = Signal(), Signal(), Signal()
+        active, ends = Signal(), Signal()
         m.submodules.chip = chip = LoopNest(
             {"block": 12, "run": 12, "word": 14}, {"c": (ADDRESS_BITS, ("block", "run", "word"))}
         )
@@ -60,28 +60,26 @@ class MoveUnit(UnitComponent):
             issue.take.eq(issue.valid & issue.free),
             self.status.busy.eq(active),
             self.status.done.eq(ends),
-            chip.start.eq(starting),
             chip.begins.eq(issue.take),
-            chip.moves.eq(starting | chip.step),
+            chip.moves.eq(chip.start | chip.step),
             chip.base.c.eq(fields.chip),
             *chip.counts(fields, following),
             *(getattr(chip.stride.c, level).eq(fields[f"c_{level}"]) for level in ("block", "run")),
             chip.stride.c.word.eq(1),
         ]
-        m.d.sync += starting.eq(issue.take)
         with m.If(issue.take):
             m.d.sync += [bits.eq(issue.bits), active.eq(1)]
         with m.If(ends):
             m.d.sync += active.eq(0)
-        self._requests(m, fields, following, starting)
+        self._requests(m, fields, following, chip.start)
         loaded = self._load(m, fields, chip)
-        stored = self._store(m, fields, chip, starting)
+        stored = self._store(m, fields, chip)
         m.d.comb += [
             ends.eq(delay(m, loaded, WRITTEN - 2, name="loaded") | delay(m, stored, STORED - 2, name="stored")),
         ]
         return m
 
-    def _requests(self, m: Module, fields: Decoded, following: Decoded, starting: Signal) -> None:
+    def _requests(self, m: Module, fields: Decoded, following: Decoded, starting: Value) -> None:
         """A request for each run: the first one `BEGIN` cycles after the issue, or `TO_BUFFER` later."""
         words = self.memory.address_bits - (self.columns - 1)
         m.submodules.external_loops = loops = LoopNest({"block": 12, "run": 12}, {"e": (words, ("block", "run"))})
@@ -91,14 +89,13 @@ class MoveUnit(UnitComponent):
         with m.If(self.issue.take):
             m.d.sync += behind.eq(following.word_n - 1)
         m.d.comb += [
-            loops.start.eq(starting),
             loops.begins.eq(self.issue.take),
             loops.base.e.eq(fields.external),
             *loops.counts(fields, following),
             loops.stride.e.block.eq(fields.e_block),
             loops.stride.e.run.eq(fields.e_run),
             loops.step.eq(taken),
-            loops.moves.eq(starting | taken),
+            loops.moves.eq(loops.start | taken),
             taken.eq(offered & request.ready),
             request.valid.eq(offered),
             request.payload.write.eq(fields.store),
@@ -143,7 +140,7 @@ class MoveUnit(UnitComponent):
         ]
         return there & chip.last.block
 
-    def _store(self, m: Module, fields: Decoded, chip: LoopNest, starting: Signal) -> Value:
+    def _store(self, m: Module, fields: Decoded, chip: LoopNest) -> Value:
         """Words from activation memory into the buffer, and from it columns; the result tells, a cycle later, of the
         last column.
 
@@ -160,7 +157,7 @@ class MoveUnit(UnitComponent):
             read.request.en.eq(reads),
             read.request.addr.eq(chip.value.c[shift:]),
         ]
-        with m.If(starting & fields.store):
+        with m.If(chip.start & fields.store):
             m.d.sync += reading.eq(1)
         with m.If(reads):
             m.d.comb += chip.step.eq(1)

@@ -40,9 +40,8 @@ class StreamingUnit(UnitComponent):
         """
         issue, tiles, depthwise = self.issue, self.tiles, self.UNIT == Unit.DEPTHWISE
         kind, bits = kinds(self.config)[self.UNIT], Signal.like(issue.bits, name="bits", reset_less=True)
-        busy, starting, streaming, taken, last = (
-            Signal(name=name) for name in ("busy", "starting", "streaming", "taken", "last")
-        )
+        starting = loops.start
+        busy, streaming, taken, last = (Signal(name=name) for name in ("busy", "streaming", "taken", "last"))
         # The loops hold the running instruction; the pixel is a tile's first; the next tile's weights stand in the
         # shadow registers.
         active, at_tile, ready = (Signal(name=name) for name in ("active", "at_tile", "ready"))
@@ -59,7 +58,6 @@ class StreamingUnit(UnitComponent):
             streaming_next.eq(active_next & (~at_tile_next | (ready_next & calm))),
         ]
         m.d.sync += [
-            starting.eq(issue.take),
             active.eq(active_next),
             at_tile.eq(at_tile_next),
             ready.eq(ready_next),
@@ -74,7 +72,6 @@ class StreamingUnit(UnitComponent):
             tiles.taken.eq(taken),
             issue.free.eq(~busy),
             issue.take.eq(issue.valid & issue.free),
-            loops.start.eq(starting),
             loops.begins.eq(issue.take),
             loops.step.eq(streaming),
             self.status.done.eq(delay(m, last, array_latency(self.config, depthwise) - 1, name="done")),

@@ -160,7 +160,6 @@ class VectorUnit(UnitComponent):
         """Reads of a word's window, then groups - 1 cycles of pause, or one where the next parameter row takes two:
         read, first, last of a word, that of a plane's first word, end of all."""
         active, at_first = Signal(), Signal()
-        m.d.sync += loops.start.eq(self.issue.take)
         m.d.comb += loops.begins.eq(self.issue.take)
         pause = Signal(6)  # cycles until the next word, and whether they are none or one
         at_once, soon = Signal(init=1), Signal()
@@ -374,7 +373,6 @@ class VectorUnit(UnitComponent):
             m.d.sync += [register.eq(now[name]) for name, register in waiting.items()]
         with m.If(starts):
             m.d.sync += [register.eq(waiting[name]) for name, register in own.items()]
-        m.d.sync += out_loops.start.eq(starts)
         m.d.comb += out_loops.begins.eq(starts)
         m.d.comb += single.eq(now.groups == 1)
         with m.If(out_loops.start):
