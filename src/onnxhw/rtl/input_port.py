@@ -84,12 +84,13 @@ class InputPort(wiring.Component):
         # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
         # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
         last_run, last_row = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row"))
-        borrows, high = Signal(), run[4:]
+        borrows, high, sixteen = Signal(), run[4:], Signal(reset_less=True)
         m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1)]
         m.d.sync += [high.eq(high - borrows), borrows.eq(0), drops.eq(complete & now.ends & (taken != 0))]
+        m.d.sync += sixteen.eq(Mux(borrows, high != 1, high.any()))  # always whether `high` is not 0
         # What each limit of a step leaves: registers, worked out with the counters.
         of_word, of_memory, of_run = (Signal(most, name=f"of_{what}", init=-1) for what, most in LIMITS.items())
-        limits = _Limits(config.word, high.any())
+        limits = _Limits(config.word, sixteen)
         m.d.sync += of_run.eq(limits.of_run(run[:4]))
         words, filled = Signal(len(at.word), reset_less=True), Signal(reset_less=True)
         # A gap is the one before all runs, or begins a row; and counts, for what ends a run is known late.
@@ -109,7 +110,8 @@ class InputPort(wiring.Component):
             with m.State("GAP"), m.If(going):
                 lane, further, within = self._further(m, at.lane, size)
                 m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within | ~now.fills)]
-                m.d.sync += [run.eq(now.run), borrows.eq(0), runs.eq(Mux(begins_row, now.runs, runs - 1))]
+                m.d.sync += [run.eq(now.run), sixteen.eq(now.run[4:].any()), borrows.eq(0)]
+                m.d.sync += runs.eq(Mux(begins_row, now.runs, runs - 1))
                 m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):

@@ -46,26 +46,29 @@ class SdramHostPort(wiring.Component):
         place = self.addr[: words.bit_length() - 1]
         column, count = Signal(range(SLOT_COLUMNS)), Signal(range(SLOT_COLUMNS + 1))
         """The burst's next column, as its place in the group; how many it has."""
+        following = Signal.like(column, name="following")
+        """The column behind it: what is written is read a column ahead, for it travels far."""
         left, reading, there = Signal(range(SLOT_COLUMNS + 1)), Signal(), Signal()
         """Columns that are still to come; a read waits for them; words from `addr` on are there."""
         begin = [burst.payload.address.eq(self.addr * columns), column.eq(place * columns)]
+        begin += [following.eq(place * columns + 1)]
         ends = Signal()
         m.d.comb += [
             ends.eq(self.last | place.all()),
             burst.payload.count.eq(count),
             self.waiting.eq(burst.valid & burst.payload.write),
         ]
-        self._store(m, place, column)
+        behind = self._store(m, place, column, following)
 
         m.d.sync += self.rvalid.eq(0)
         with m.If(self.w_next | self.r_valid):
-            m.d.sync += [column.eq(column + 1), left.eq(left - 1)]
+            m.d.sync += [column.eq(column + 1), following.eq(following + 1), left.eq(left - 1), self.w_data.eq(behind)]
         with m.If(burst.ready):
             m.d.sync += [burst.valid.eq(0), count.eq(0)]
         with m.If(self.we):
             m.d.sync += [count.eq(count + columns), burst.payload.write.eq(1), burst.valid.eq(ends)]
             with m.If(count == 0):
-                m.d.sync += begin
+                m.d.sync += [*begin, self.w_data.eq(self.wdata[: self.external.data_bits])]
         with m.Elif(self.re & there):
             m.d.sync += [self.rvalid.eq(1), there.eq(~ends)]
         with m.Elif(self.re):
@@ -76,12 +79,13 @@ class SdramHostPort(wiring.Component):
             m.d.sync += [self.rvalid.eq(1), reading.eq(0), there.eq(~ends)]
         return m
 
-    def _store(self, m: Module, place: Value, column: Value) -> None:
-        """The group's columns, in a memory for each of a word's, so that a word is accessed as a whole."""
+    def _store(self, m: Module, place: Value, column: Value, following: Value) -> Value:
+        """The group's columns, in a memory for each of a word's, so that a word is accessed as a whole; what is in
+        column `following`."""
         bits = self.external.data_bits
         columns = WORD // bits
         within, word = column[: columns - 1], column[columns - 1 :]  # 1 or 2 columns are 0 or 1 bits
-        found, written = [], []  # by ports of their own: the burst's columns travel far in their cycle
+        found, ahead = [], []
         for number in range(columns):
             part = memory.Memory(shape=bits, depth=SLOT_COLUMNS // columns, init=[])
             m.submodules[f"columns_{number}"] = part
@@ -91,8 +95,9 @@ class SdramHostPort(wiring.Component):
                 write.data.eq(Mux(self.we, self.wdata.word_select(number, bits), self.r_data)),
                 write.en.eq(self.we | (self.r_valid & (within == number))),
                 read.addr.eq(place),
-                burst.addr.eq(word),
+                burst.addr.eq(following[columns - 1 :]),
             ]
             found.append(read.data)
-            written.append(burst.data)
-        m.d.comb += [self.rdata.eq(Cat(found)), self.w_data.eq(Array(written)[within])]
+            ahead.append(burst.data)
+        m.d.comb += self.rdata.eq(Cat(found))
+        return Array(ahead)[following[: columns - 1]]
