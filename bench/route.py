@@ -6,6 +6,9 @@
 Each argument is PRESET:BOARD; default is every board's own preset. A result that misses the clock is reported, not
 refused. Results come from the bitstream cache when they are there. Of a run that is stopped no process is left, and the
 tools' logs lie in --logs, a folder per preset and board.
+
+With --workers and --record a seed is recorded when it is done, and what is recorded of the same design (its key says
+so) is not routed again, also on another machine: five seeds of a large board take hours.
 """
 
 import argparse
@@ -13,15 +16,15 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from onnxhw.board import find
+from onnxhw.board import Board, find
 from onnxhw.build import duration
 from onnxhw.build.bitstream import Bitstream
-from onnxhw.build.flow import FlowEvent, FlowOptions, build, log_of
+from onnxhw.build.flow import FlowEvent, FlowOptions, build, key_for, log_of
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
 from onnxhw.cli.common.pipeline import target
@@ -69,10 +72,10 @@ def route(
     and what names the bitstream."""
     board, shown = find(board_name), Shown()
     hz = clock_hz or board.core_hz
-    config = target(board_name, name).at(hz).config
+    design = _design(name, board, hz)
     start = time.monotonic()
     built = build(
-        top(board, config, hz, line_rate(board, hz), board.link),
+        design,
         board,
         clock_hz=hz,
         options=FlowOptions(seeds=tuple(seeds)),
@@ -85,7 +88,7 @@ def route(
     if not built.cached:
         duration.store(name, board.name, shown.seconds)
     used = {kind: built.report.resources[kind][0] for kind in ("lut", "ff", "dsp", "ebr")}
-    guess = family_of(board).estimate(config)
+    guess = family_of(board).estimate(design.config)
     row: dict[str, Any] = {"preset": name, "board": board.name, **used, "fmax_mhz": round(built.report.fmax_mhz, 1)}
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
@@ -93,6 +96,11 @@ def route(
     digests = {str(built.seed): found} if (found := digest_of_log(built, logs / f"{name}-{board.name}")) else {}
     bitstream = hashlib.sha256(built.bitstream).hexdigest()
     return {"row": row, "key": built.key, "bitstream_sha256": bitstream, "logs_sha256": digests}
+
+
+def _design(name: str, board: Board, hz: int) -> Any:
+    """What a preset is on a board."""
+    return top(board, target(board.name, name).at(hz).config, hz, line_rate(board, hz), board.link)
 
 
 def digest_of_log(built: Bitstream, folder: Path) -> str:
@@ -106,33 +114,59 @@ def digest_of_log(built: Bitstream, folder: Path) -> str:
     return hashlib.sha256(log.read_bytes()).hexdigest()
 
 
-def sweep(name: str, board_name: str, seeds: int, workplace: TaskPool, **options: Any) -> dict[str, Any]:
-    """As `route`, each seed a task of its own: of all seeds the fastest, the first of equal ones; `mhz_by_seed` in its
-    row."""
-    waiting = [workplace.submit(_route, name, board_name, seed, options) for seed in range(1, seeds + 1)]
-    found = [wait() for wait in waiting]
+def sweep(
+    name: str, board_name: str, seeds: int, workplace: TaskPool, *, folder: Path | None, words: str, **options: Any
+) -> dict[str, Any]:
+    """As `route`, each seed a task of its own, and recorded in `folder` as soon as it and those before it are done: of
+    all seeds the fastest (`fastest`). Seeds that are recorded there of the same design are taken from there."""
+    known = recorded(folder, name, find(board_name).name) if folder and options["use_cache"] else {}
+    waiting = [workplace.submit(_route, name, board_name, seed, options, known.get(str(seed)))
+               for seed in range(1, seeds + 1)]  # fmt: skip
+    found: list[dict[str, Any]] = []
+    for wait in waiting:
+        found.append(wait())
+        if folder:
+            record(folder, fastest(found), words)
+    return fastest(found)
+
+
+def fastest(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Of results by seed the fastest, the first of equal ones, with `mhz_by_seed` in its row, and all in `seeds`."""
     best = max(found, key=lambda each: float(each["row"]["fmax_mhz"]))
-    best["row"]["mhz_by_seed"] = {str(each["row"]["seed"]): each["row"]["fmax_mhz"] for each in found}
-    best["logs_sha256"] = {seed: digest for each in found for seed, digest in each["logs_sha256"].items()}
-    return best
+    row = {**best["row"], "mhz_by_seed": {str(each["row"]["seed"]): each["row"]["fmax_mhz"] for each in found}}
+    return {**best, "row": row, "seeds": {str(each["row"]["seed"]): each for each in found}}
 
 
-def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+def recorded(folder: Path, name: str, board_name: str) -> dict[str, dict[str, Any]]:
+    """What a record in `folder` has by seed."""
+    path = record_of(folder, name, board_name)
+    return dict(json.loads(path.read_text(encoding="utf-8")).get("seeds", {})) if path.exists() else {}
+
+
+def _route(
+    name: str, board_name: str, seed: int, options: dict[str, Any], known: dict[str, Any] | None
+) -> dict[str, Any]:
+    if known:
+        board = find(board_name)
+        hz = options["clock_hz"] or board.core_hz
+        if known["key"] == key_for(_design(name, board, hz), board, hz, FlowOptions(seeds=(seed,))):
+            return known
     logs = options["logs"] / f"seed-{seed}"
     return route(name, board_name, seeds=[seed], **{**options, "logs": logs})
 
 
+def record_of(folder: Path, name: str, board_name: str) -> Path:
+    """The file of a preset on a board, as ``routed/`` has them."""
+    return folder / (f"{name}.json" if name.startswith(board_name) else f"{name}-on-{board_name}.json")
+
+
 def record(folder: Path, found: dict[str, Any], words: str) -> None:
-    """Write a result as ``routed/`` has them, with the digests of place and route's logs by seed so far as they are
-    there; the seconds of one from the cache are those of the run that made it."""
-    row = dict(found["row"])
-    path = folder / (f"{row['preset']}.json" if row["preset"].startswith(row["board"]) else
-                     f"{row['preset']}-on-{row['board']}.json")  # fmt: skip
-    if row.pop("cached"):
-        old = json.loads(path.read_text())["result"]["seconds"] if path.exists() else None
-        noted = duration.expected(preset(row["preset"]), find(row["board"]))
-        row["seconds"] = round(noted.seconds) if noted.stages else old
-    digests = {"logs_sha256": found["logs_sha256"]} if found["logs_sha256"] else {}
+    """Write a result as ``routed/`` has them, with the digest of place and route's log if it is there, and of a sweep
+    all that is known by seed; the seconds of one from the cache are those of the run that made it."""
+    path = record_of(folder, found["row"]["preset"], found["row"]["board"])
+    row = _row(found, json.loads(path.read_text())["result"]["seconds"] if path.exists() else None)
+    seeds = {seed: {**each, "row": _row(each, each["row"]["seconds"])} for seed, each in found.get("seeds", {}).items()}
+    digests = {"logs_sha256": found["logs_sha256"]} if found["logs_sha256"] and not seeds else {}
     result = {
         "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),
         "tools": {name: metadata.version(name) for name in packages(row["board"])},
@@ -140,8 +174,18 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
         "bitstream_sha256": found["bitstream_sha256"],
         **digests,
         "result": row,
+        **({"seeds": seeds} if seeds else {}),
     }
     path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+def _row(found: Mapping[str, Any], seconds: int | None) -> dict[str, Any]:
+    """A result's row as it is recorded; `seconds` if it came from the cache and nothing else is known."""
+    row = {**found["row"]}
+    if row.pop("cached", False):
+        noted = duration.expected(preset(row["preset"]), find(row["board"]))
+        row["seconds"] = round(noted.seconds) if noted.stages else seconds
+    return row
 
 
 def at_least_one(text: str) -> int:
@@ -174,20 +218,22 @@ def main() -> int:
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
             hz = round(arguments.mhz * 1e6)
+            words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
+            words += ["--workers 1"] * swept  # how many does not change the result
+            spoken = " ".join([*words, "--json"])
             options = {"clock_hz": hz, "use_cache": not arguments.no_cache, "logs": arguments.logs}
             if swept:
+                options |= {"folder": arguments.record, "words": spoken}
                 with pool(arguments.workers, arguments.scheduler) as workplace:
                     found = sweep(name, board or name, arguments.seeds, workplace, **options)
             else:
                 found = route(name, board or name, seeds=range(1, arguments.seeds + 1), **options)
+                if arguments.record:
+                    record(arguments.record, found, spoken)
         except OnnxhwError as error:
             print(error.text(), file=sys.stderr)
             return error.exit_status
         rows.append(found["row"])
-        if arguments.record:
-            words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
-            words += ["--workers 1"] * swept  # how many does not change the result
-            record(arguments.record, found, " ".join([*words, "--json"]))
         if not arguments.json:
             print("  ".join(f"{column}={rows[-1][column]}" for column in COLUMNS))
             print(f"  critical path: {rows[-1]['critical_path']}")

@@ -13,26 +13,78 @@ from onnxhw.board import find
 from onnxhw.cluster import SerialPool
 
 
-def test_a_sweep_takes_the_fastest_of_all_seeds(monkeypatch):
+def row(seed, fmax):
+    return {"preset": "mini", "board": "ulx3s-12f", "fmax_mhz": fmax, "seed": seed, "seconds": 3, "cached": False}
+
+
+@pytest.fixture
+def routed(monkeypatch):
+    """`route.route` stands still: the seeds that it was asked for, and where their logs were to lie."""
     seen = []
 
     def one(name, board, *, clock_hz, seeds, use_cache, logs):
-        seen.append((name, board, clock_hz, tuple(seeds), logs))
-        row = {"fmax_mhz": [0, 90.0, 110.5, 110.5][seeds[0]], "seed": seeds[0]}
-        return {"row": row, "key": str(seeds[0]), "logs_sha256": {str(seeds[0]): "d"} if seeds[0] > 1 else {}}
+        (seed,) = seeds
+        seen.append((seed, name, board, clock_hz, logs))
+        digests = {str(seed): "d"} if seed > 1 else {}
+        made = row(seed, [0, 90.0, 110.5, 110.5][seed])
+        return {"row": made, "key": f"key {seed}", "bitstream_sha256": "b", "logs_sha256": digests}
 
     monkeypatch.setattr(route, "route", one)
-    found = route.sweep("mini", "ulx3s-12f", 3, SerialPool(), clock_hz=0, use_cache=True, logs=Path("logs"))
-    assert (found["key"], found["row"]["mhz_by_seed"]) == ("2", {"1": 90.0, "2": 110.5, "3": 110.5})
-    assert found["logs_sha256"] == {"2": "d", "3": "d"}, "that of seed 1 was in the cache"
-    assert [each[3] for each in seen] == [(1,), (2,), (3,)]
-    assert len({each[4] for each in seen}) == 3
+    monkeypatch.setattr(route, "_design", lambda name, board, hz: (name, hz))
+    monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"key {options.seeds[0]}")
+    return seen
+
+
+def swept(seeds, folder=None, **options):
+    options = {"clock_hz": 0, "use_cache": True, "logs": Path("logs"), **options}
+    return route.sweep("mini", "ulx3s-12f", seeds, SerialPool(), folder=folder, words="--seeds 3", **options)
+
+
+def test_a_sweep_takes_the_fastest_of_all_seeds(routed):
+    found = swept(3)
+    assert (found["key"], found["row"]["mhz_by_seed"]) == ("key 2", {"1": 90.0, "2": 110.5, "3": 110.5})
+    digests = {seed: each["logs_sha256"] for seed, each in found["seeds"].items()}
+    assert digests == {"1": {}, "2": {"2": "d"}, "3": {"3": "d"}}
+    assert [each[:4] for each in routed] == [(seed, "mini", "ulx3s-12f", 0) for seed in (1, 2, 3)]
+    assert len({each[4] for each in routed}) == 3
+
+
+def test_what_is_recorded_of_the_same_design_is_not_routed_again(routed, tmp_path, monkeypatch):
+    swept(2, tmp_path)
+    written = json.loads((tmp_path / "mini-on-ulx3s-12f.json").read_text())
+    assert (written["key"], written["result"]["seed"]) == ("key 2", 2)
+    assert written["result"]["mhz_by_seed"] == {"1": 90.0, "2": 110.5}
+    assert written["seeds"]["1"] == {
+        "row": {name: value for name, value in row(1, 90.0).items() if name != "cached"},
+        "key": "key 1", "bitstream_sha256": "b", "logs_sha256": {},
+    }  # fmt: skip
+    found = swept(3, tmp_path)
+    assert [each[0] for each in routed] == [1, 2, 3]
+    assert found["row"]["mhz_by_seed"] == {"1": 90.0, "2": 110.5, "3": 110.5}
+    swept(2, tmp_path, use_cache=False)
+    assert [each[0] for each in routed] == [1, 2, 3, 1, 2]
+    monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"another of {design[1]}")
+    swept(1, tmp_path, clock_hz=5)
+    assert [each[0] for each in routed] == [1, 2, 3, 1, 2, 1]
+
+
+def test_a_seed_is_recorded_before_the_next_one_is_done(routed, tmp_path, monkeypatch):
+    one = route.route
+
+    def stopped(name, board, *, seeds, **options):
+        if seeds == [2]:
+            raise KeyboardInterrupt
+        return one(name, board, seeds=seeds, **options)
+
+    monkeypatch.setattr(route, "route", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        swept(3, tmp_path)
+    assert list(route.recorded(tmp_path, "mini", "ulx3s-12f")) == ["1"]
 
 
 @pytest.mark.parametrize("digests", [{}, {"1": "a", "2": "b"}])
 def test_digests_of_logs_are_recorded_where_there_are_any(tmp_path, digests):
-    row = {"preset": "mini", "board": "ulx3s-12f", "fmax_mhz": 90.0, "seconds": 3, "cached": False}
-    found = {"row": row, "key": "k", "bitstream_sha256": "s", "logs_sha256": digests}
+    found = {"row": row(1, 90.0), "key": "k", "bitstream_sha256": "s", "logs_sha256": digests}
     route.record(tmp_path, found, "--seeds 2")
     written = json.loads((tmp_path / "mini-on-ulx3s-12f.json").read_text())
     assert written.get("logs_sha256", {}) == digests

@@ -238,8 +238,7 @@ def cached(
     options, versions = options or FlowOptions(seeds=board.seeds[:1]), tool_versions(family_of(board))
     store = cache or Cache("bitstream")
     quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe else ""
-    key = _known(Cache(DESIGNS, store.folder.parent), quick)
-    key = key or _prepare(design, board, clock_hz, options, versions)[1]
+    key = _known(Cache(DESIGNS, store.folder.parent), quick) or key_for(design, board, clock_hz, options)
     found = store.load(key)
     return None if found is None else from_entry(found, key, board, clock_hz, versions)
 
@@ -293,6 +292,11 @@ def _prepare(
         **family_of(board).key(board),
     })  # fmt: skip
     return files, key
+
+
+def key_for(design: Any, board: Board, clock_hz: int, options: FlowOptions) -> str:
+    """The key of the bitstream that `build` makes of a design; it is elaborated for it."""
+    return _prepare(design, board, clock_hz, options, tool_versions(family_of(board)))[1]
 
 
 def timing_error(result: Bitstream, options: FlowOptions) -> TimingError:
