@@ -9,12 +9,14 @@ from amaranth.lib.wiring import In, Out
 from ..config import HwConfig, bits_for
 from ..isa.timing import ACT_READ, MEMORY
 from ..isa.units import Unit, units_of
-from .cells import BlockRam
+from .cells import BlockRam, DuplicatedRegister
 from .delay import delay
 from .ports import act_read, act_write, by_name, each, reads_unaligned, unturned, write_request
 from .shift import rotate_right
 
 HOST = "host"
+CHOSEN = 4
+"""Lanes of an answer that a register chooses the bank of: one register for 16 lanes has 384 loads."""
 
 
 class _Read(NamedTuple):
@@ -76,7 +78,7 @@ class ActMemory(wiring.Component):
         for number, bank in enumerate(banks):
             self._read_bank(m, number, bank, reads)
             self._write_bank(m, number, bank, writes[HOST], writes[Unit.VECTOR], shared, moved)
-        self._answer(m, Cat(bank.r_data for bank in banks))
+        self._answer(m, [bank.r_data for bank in banks])
         return m
 
     def _bank(self, m: Module, number: int) -> BlockRam:
@@ -190,18 +192,23 @@ class ActMemory(wiring.Component):
             found.append(Mux(behind, Mux(carry, words[2], words[1]), Mux(carry, words[0], offset)))
         return found
 
-    def _answer(self, m: Module, words: Value) -> None:
-        """Cycle 2 + MEMORY: select the bank for each reader; `words` are what all banks show."""
+    def _answer(self, m: Module, banks: list[Value]) -> None:
+        """Cycle 2 + MEMORY: select the bank for each reader; `banks` are what they show."""
         config = self.config
         number_bits = bits_for(config.act_banks)
         for user, port in by_name(self.read).items():
             number = port.request.addr[bits_for(config.act_depth) :][:number_bits]
-            number_4 = delay(m, number, 2 + MEMORY, name=f"bank_{user}", reset=False)
+            copies = 1 if config.word % CHOSEN else config.word // CHOSEN
+            m.submodules[f"number_{user}"] = numbers = DuplicatedRegister(number_bits, copies)
+            m.d.comb += numbers.i.eq(delay(m, number, 1 + MEMORY, name=f"bank_{user}", reset=False))
             word = Signal(8 * config.word, name=f"word_{user}_5", reset_less=True)
-            m.d.sync += word.eq(words.word_select(number_4, 8 * config.word))
+            size = len(word) // copies
+            for part, number_4 in enumerate(numbers.o):
+                shown = [bank.word_select(part, size) for bank in banks]
+                m.d.sync += word.word_select(part, size).eq(Cat(shown).word_select(number_4, size))
             m.d.comb += port.word.eq(word)
             if self.readers[user]:
-                self._turn(m, user, port, words[: 8 * config.word])
+                self._turn(m, user, port, banks[0])
 
     def _turn(self, m: Module, user: str, port: Any, word: Value) -> None:
         """Cycle 2 + MEMORY of an unaligned read: the first byte comes into lane 0, but for `unturned` slices."""
