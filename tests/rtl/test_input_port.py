@@ -97,7 +97,22 @@ def test_writes_are_those_of_the_definition(word: int, stalls: float) -> None:
     config = HwConfig("x", rows=word, cols=2, word=word, lanes=1, acc_bits=24, **SMALL)
     regions = [KWS, PIXELS, FILLED, InputRegion(0, 33), InputRegion(160, 5, ends=True), InputRegion(200, 8, ends=True),
                InputRegion(3, 9, ends=True)]  # fmt: skip
-    data, times = random.Random(word).randbytes(LANES * stream_words(regions)), 2
+    compare(config, regions, 2, stalls)
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("first", range(4))
+def test_runs_of_any_length_end_where_they_should(first: int) -> None:
+    """Whatever is left in the low bits of a run's counter when the last sixteen begin."""
+    config = HwConfig("x", rows=4, cols=2, word=4, lanes=1, acc_bits=24, **SMALL)
+    for lengths in (range(13, 20), range(20, 27), range(31, 38)):
+        compare(config, [InputRegion(first, length, ends=True) for length in lengths], 1, 0)
+
+
+def compare(config: HwConfig, regions: Sequence[InputRegion], times: int, stalls: float) -> None:
+    """All writes are those of the definition; without stalls in their cycles, too."""
+    word = config.word
+    data = random.Random(word).randbytes(LANES * stream_words(regions))
     expected, found = wanted(regions, data, word), []
     for cycle, address, enable, values in run(config, regions, data, stalls, times):
         found.append((cycle, address, {lane: values >> 8 * lane & 255 for lane in range(word) if enable >> lane & 1}))
