@@ -8,7 +8,7 @@ refused. Results come from the bitstream cache when they are there. Of a run tha
 tools' logs lie in --logs, a folder per preset and board.
 
 With --workers and --record a seed is recorded when it is done, and what is recorded of the same design (its key says
-so) is not routed again, also on another machine: five seeds of a large board take hours.
+so) is not routed again and stays, also on another machine: five seeds of a large board take hours.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.flow import FlowEvent, FlowOptions, build, key_for, log_of
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.outdir import write_atomically
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import top
 from onnxhw.cluster import TaskPool, pool
@@ -118,39 +119,38 @@ def sweep(
     name: str, board_name: str, seeds: int, workplace: TaskPool, *, folder: Path | None, words: str, **options: Any
 ) -> dict[str, Any]:
     """As `route`, each seed a task of its own, and recorded in `folder` as soon as it and those before it are done: of
-    all seeds the fastest (`fastest`). Seeds that are recorded there of the same design are taken from there."""
-    known = recorded(folder, name, find(board_name).name) if folder and options["use_cache"] else {}
-    waiting = [workplace.submit(_route, name, board_name, seed, options, known.get(str(seed)))
-               for seed in range(1, seeds + 1)]  # fmt: skip
-    found: list[dict[str, Any]] = []
-    for wait in waiting:
-        found.append(wait())
+    all seeds the fastest (`fastest`), those that are recorded there of the same design among them."""
+    design, found = "", dict[str, dict[str, Any]]()
+    if folder:
+        board = find(board_name)
+        hz = options["clock_hz"] or board.core_hz
+        design = key_for(_design(name, board, hz), board, hz, FlowOptions(seeds=()))
+        found = recorded(folder, name, board.name, design) if options["use_cache"] else {}
+    missing = [seed for seed in range(1, seeds + 1) if str(seed) not in found]
+    waiting = {str(seed): workplace.submit(_route, name, board_name, seed, options) for seed in missing}
+    for seed, wait in waiting.items():
+        found[seed] = wait()
         if folder:
-            record(folder, fastest(found), words)
+            record(folder, {**fastest(found), "design": design}, words)
     return fastest(found)
 
 
-def fastest(found: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Of results by seed the fastest, the first of equal ones, with `mhz_by_seed` in its row, and all in `seeds`."""
-    best = max(found, key=lambda each: float(each["row"]["fmax_mhz"]))
-    row = {**best["row"], "mhz_by_seed": {str(each["row"]["seed"]): each["row"]["fmax_mhz"] for each in found}}
-    return {**best, "row": row, "seeds": {str(each["row"]["seed"]): each for each in found}}
+def fastest(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Of results by seed the fastest, the lowest of equal ones, with `mhz_by_seed` in its row, and all in `seeds`."""
+    seeds = {seed: found[seed] for seed in sorted(found, key=int)}
+    best = max(seeds.values(), key=lambda each: float(each["row"]["fmax_mhz"]))
+    row = {**best["row"], "mhz_by_seed": {seed: each["row"]["fmax_mhz"] for seed, each in seeds.items()}}
+    return {**best, "row": row, "seeds": seeds}
 
 
-def recorded(folder: Path, name: str, board_name: str) -> dict[str, dict[str, Any]]:
-    """What a record in `folder` has by seed."""
+def recorded(folder: Path, name: str, board_name: str, design: str) -> dict[str, dict[str, Any]]:
+    """What a record in `folder` has by seed of a design, whose key without seeds is `design`."""
     path = record_of(folder, name, board_name)
-    return dict(json.loads(path.read_text(encoding="utf-8")).get("seeds", {})) if path.exists() else {}
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return dict(found["seeds"]) if found.get("design") == design else {}
 
 
-def _route(
-    name: str, board_name: str, seed: int, options: dict[str, Any], known: dict[str, Any] | None
-) -> dict[str, Any]:
-    if known:
-        board = find(board_name)
-        hz = options["clock_hz"] or board.core_hz
-        if known["key"] == key_for(_design(name, board, hz), board, hz, FlowOptions(seeds=(seed,))):
-            return known
+def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     logs = options["logs"] / f"seed-{seed}"
     return route(name, board_name, seeds=[seed], **{**options, "logs": logs})
 
@@ -165,7 +165,7 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
     all that is known by seed; the seconds of one from the cache are those of the run that made it."""
     path = record_of(folder, found["row"]["preset"], found["row"]["board"])
     row = _row(found, json.loads(path.read_text())["result"]["seconds"] if path.exists() else None)
-    seeds = {seed: {**each, "row": _row(each, each["row"]["seconds"])} for seed, each in found.get("seeds", {}).items()}
+    seeds = {seed: {**each, "row": _row(each, None)} for seed, each in found.get("seeds", {}).items()}
     digests = {"logs_sha256": found["logs_sha256"]} if found["logs_sha256"] and not seeds else {}
     result = {
         "command": f"python bench/route.py {row['preset']}:{row['board']} {words}".strip(),
@@ -174,9 +174,9 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
         "bitstream_sha256": found["bitstream_sha256"],
         **digests,
         "result": row,
-        **({"seeds": seeds} if seeds else {}),
+        **({"design": found["design"], "seeds": seeds} if seeds else {}),
     }
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_atomically(path, (json.dumps(result, indent=2) + "\n").encode())
 
 
 def _row(found: Mapping[str, Any], seconds: int | None) -> dict[str, Any]:

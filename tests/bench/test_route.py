@@ -31,7 +31,7 @@ def routed(monkeypatch):
 
     monkeypatch.setattr(route, "route", one)
     monkeypatch.setattr(route, "_design", lambda name, board, hz: (name, hz))
-    monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"key {options.seeds[0]}")
+    monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"design, seeds {options.seeds}")
     return seen
 
 
@@ -61,6 +61,8 @@ def test_what_is_recorded_of_the_same_design_is_not_routed_again(routed, tmp_pat
     found = swept(3, tmp_path)
     assert [each[0] for each in routed] == [1, 2, 3]
     assert found["row"]["mhz_by_seed"] == {"1": 90.0, "2": 110.5, "3": 110.5}
+    assert swept(1, tmp_path)["row"]["mhz_by_seed"] == found["row"]["mhz_by_seed"]
+    assert [each[0] for each in routed] == [1, 2, 3]
     swept(2, tmp_path, use_cache=False)
     assert [each[0] for each in routed] == [1, 2, 3, 1, 2]
     monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"another of {design[1]}")
@@ -79,7 +81,10 @@ def test_a_seed_is_recorded_before_the_next_one_is_done(routed, tmp_path, monkey
     monkeypatch.setattr(route, "route", stopped)
     with pytest.raises(KeyboardInterrupt):
         swept(3, tmp_path)
-    assert list(route.recorded(tmp_path, "mini", "ulx3s-12f")) == ["1"]
+    assert list(json.loads((tmp_path / "mini-on-ulx3s-12f.json").read_text())["seeds"]) == ["1"]
+    monkeypatch.setattr(route, "route", one)
+    swept(3, tmp_path)
+    assert [each[0] for each in routed] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("digests", [{}, {"1": "a", "2": "b"}])

@@ -82,12 +82,11 @@ class InputPort(wiring.Component):
         self._give(m, write, waiting, going)
 
         # What the steps ask of long counters is told late, from registers: a gap is between any two runs; and what has
-        # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, and in the other that is seen.
+        # 16 bytes left has 8 two steps later: in one `run[4:]` is counted down, with what tells that it is not 0.
         last_run, last_row = (Signal(name=name, reset_less=True) for name in ("last_run", "last_row"))
         borrows, high, sixteen = Signal(), run[4:], Signal(reset_less=True)
-        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1)]
-        m.d.sync += [high.eq(high - borrows), borrows.eq(0), drops.eq(complete & now.ends & (taken != 0))]
-        m.d.sync += sixteen.eq(Mux(borrows, high != 1, high.any()))  # always whether `high` is not 0
+        m.d.sync += [last_run.eq(runs == 1), last_row.eq(rows == 1), drops.eq(complete & now.ends & (taken != 0))]
+        m.d.sync += [high.eq(high - borrows), sixteen.eq(Mux(borrows, high != 1, high.any())), borrows.eq(0)]
         # What each limit of a step leaves: registers, worked out with the counters.
         of_word, of_memory, of_run = (Signal(most, name=f"of_{what}", init=-1) for what, most in LIMITS.items())
         limits = _Limits(config.word, sixteen)
@@ -109,10 +108,9 @@ class InputPort(wiring.Component):
                     m.next = "GAP"
             with m.State("GAP"), m.If(going):
                 lane, further, within = self._further(m, at.lane, size)
-                m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within | ~now.fills)]
-                m.d.sync += [run.eq(now.run), sixteen.eq(now.run[4:].any()), borrows.eq(0)]
-                m.d.sync += runs.eq(Mux(begins_row, now.runs, runs - 1))
-                m.d.sync += rows.eq(Mux(leads, now.rows, rows - begins_row))
+                m.d.sync += [end.eq(lane), words.eq(further), filled.eq(within | ~now.fills), borrows.eq(0)]
+                m.d.sync += [run.eq(now.run), runs.eq(Mux(begins_row, now.runs, runs - 1))]
+                m.d.sync += [rows.eq(Mux(leads, now.rows, rows - begins_row)), sixteen.eq(now.run[4:].any())]
                 m.next = "FILL"
             with m.State("FILL"), m.If(going):
                 m.d.sync += [at.word.eq(at.word + 1), at.lane.eq(0), words.eq(words - 1), filled.eq(words == 1)]
@@ -220,7 +218,8 @@ class InputPort(wiring.Component):
 
 class _Limits:
     """What limits a step, as bits, "1 or more" to "4 or more": of the stream's word what `taken` bytes leave; and to "5
-    or more" of the memory's word what a lane leaves, of a run its low bits, with a register's `high` above them."""
+    or more" of the memory's word what a lane leaves, of a run its low bits, with `high`, a register that tells of
+    any above them."""
 
     def __init__(self, width: int, high: Value) -> None:
         self.width, self.high = width, high

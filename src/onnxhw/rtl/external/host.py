@@ -50,8 +50,8 @@ class SdramHostPort(wiring.Component):
         """The column behind it: what is written is read a column ahead, for it travels far."""
         left, reading, there = Signal(range(SLOT_COLUMNS + 1)), Signal(), Signal()
         """Columns that are still to come; a read waits for them; words from `addr` on are there."""
-        begin = [burst.payload.address.eq(self.addr * columns), column.eq(place * columns)]
-        begin += [following.eq(place * columns + 1)]
+        address = burst.payload.address
+        begin = [address.eq(self.addr * columns), column.eq(place * columns), following.eq(place * columns + 1)]
         ends = Signal()
         m.d.comb += [
             ends.eq(self.last | place.all()),
