@@ -69,7 +69,7 @@ class RequantizeLane(wiring.Component):
             adding.eq(self.op == VectorOp.ADD),
             multiplying.eq((self.op == VectorOp.MUL) | (self.op == VectorOp.DOT)),
         ]
-        sum_3 = self._sum(m, draining, multiplying)
+        sum_3 = self._sum(m, draining, multiplying, adding)
         product_9 = self._product(m, primitives_of(platform), sum_3, adding)
         integer_12, fraction_12, sticky_12 = self._align(m, product_9)
         integer_14, up_14 = self._round(m, integer_12, fraction_12, sticky_12)
@@ -89,8 +89,8 @@ class RequantizeLane(wiring.Component):
         m.d.comb += self.y.eq(y_16)
         return m
 
-    def _sum(self, m: Module, draining: Signal, multiplying: Signal) -> Signal:
-        """Cycles 1 to 3: the value to scale, clamped to +-SUM_MAX."""
+    def _sum(self, m: Module, draining: Signal, multiplying: Signal, adding: Signal) -> Signal:
+        """Cycles 1 to 3: the value to scale, clamped to +-SUM_MAX. Of ADD: `a` in its LOW low bits, `b` in the rest."""
         # Cycle 1: bias, or the operand itself; modulo 2**32.
         sum_1 = Signal(signed(32), reset_less=True)
         m.d.sync += sum_1.eq(Mux(draining, self.acc, self.a) + Mux(draining, self.bias, 0))
@@ -108,13 +108,14 @@ class RequantizeLane(wiring.Component):
         m.submodules.operands = operands = Multiplier(9, 9, style=style)
         m.d.comb += [operands.a.eq(self.a), operands.b.eq(self.b)]
         sum_3 = Signal(signed(SUM_BITS))
-        held_3 = delay(m, sum_2, MULTIPLY - 2, name="sum", reset=False)
+        b_2 = delay(m, self.b, 2, name="b", reset=False)
+        rest_2 = Mux(adding, b_2.as_signed(), sum_2[LOW:].as_signed())
+        held_3 = delay(m, Cat(sum_2[:LOW], rest_2).as_signed(), MULTIPLY - 2, name="sum", reset=False)
         m.d.comb += sum_3.eq(Mux(multiplying, operands.p, held_3))
         return sum_3
 
     def _product(self, m: Module, primitives: Primitives, sum_3: Signal, adding: Signal) -> Signal:
         """Cycles 4 to 9: ``sum * multiplier``, or ``a * multiplier + b * bias``. Registers of cycle 4 add up DOT."""
-        b_3 = delay(m, self.b, MULTIPLY, name="b", reset=False)
         k_3 = self._late(m, self.multiplier, MULTIPLY, "k")
         bias_3 = self._late(m, self.bias[:MULTIPLIER_BITS], MULTIPLY, "bias")
         again_3 = delay(m, self.again, MULTIPLY, name="again", reset=False)
@@ -124,8 +125,8 @@ class RequantizeLane(wiring.Component):
         m.d.comb += total.eq(sum_3 + Mux(again_3, Cat(x0[:LOW], x1).as_signed(), 0))
         k0, k1 = Signal(MULTIPLIER_BITS, reset_less=True), Signal(MULTIPLIER_BITS, reset_less=True)
         m.d.sync += [
-            x0.eq(Cat(total[:LOW], adding & total[LOW]).as_signed()),  # of ADD all of it: `a`, with its sign
-            x1.eq(Mux(adding, b_3.as_signed(), total[LOW:].as_signed())),
+            x0.eq(Cat(total[:LOW], adding & total[LOW - 1]).as_signed()),  # of ADD all of it: `a`, with its sign
+            x1.eq(total[LOW:]),
             k0.eq(k_3),
             k1.eq(Mux(adding, bias_3, k_3)),
         ]
