@@ -167,5 +167,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    with interruptible():
-        sys.exit(main())
+    try:
+        with interruptible():
+            sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

@@ -50,6 +50,10 @@ def packages(board_name: str) -> tuple[str, ...]:
     return (*PACKAGES, *dict.fromkeys(name for name in found if name))
 
 
+class NotARecordError(ValueError):
+    """A file where a record belongs."""
+
+
 class Shown:
     """Prints a line per finished stage and per phase of place and route, on standard error; `seconds` of each stage."""
 
@@ -145,9 +149,21 @@ def fastest(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 def recorded(folder: Path, name: str, board_name: str, design: str) -> dict[str, dict[str, Any]]:
     """What a record in `folder` has by seed of a design, whose key without seeds is `design`."""
-    path = record_of(folder, name, board_name)
-    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    found = written(record_of(folder, name, board_name))
     return dict(found["seeds"]) if found.get("design") == design else {}
+
+
+def written(path: Path) -> dict[str, Any]:
+    """A record of `record`'s; empty if there is none yet. `NotARecordError`: the file is something else."""
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not (isinstance(found, dict) and {"key", "result"} <= found.keys()):
+        raise NotARecordError(f"{path} is no record of a route: move it away, or name another folder")
+    return found
 
 
 def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +180,8 @@ def record(folder: Path, found: dict[str, Any], words: str) -> None:
     """Write a result as ``routed/`` has them, with the digest of place and route's log if it is there, and of a sweep
     all that is known by seed; the seconds of one from the cache are those of the run that made it."""
     path = record_of(folder, found["row"]["preset"], found["row"]["board"])
-    row = _row(found, json.loads(path.read_text())["result"]["seconds"] if path.exists() else None)
+    before = written(path)
+    row = _row(found, before["result"]["seconds"] if before else None)
     seeds = {seed: {**each, "row": _row(each, None)} for seed, each in found.get("seeds", {}).items()}
     digests = {"logs_sha256": found["logs_sha256"]} if found["logs_sha256"] and not seeds else {}
     result = {
@@ -211,12 +228,14 @@ def main() -> int:
                         help="the same by the workers of a Dask scheduler")  # fmt: skip
     arguments = parser.parse_args()
     if arguments.record:
-        arguments.record.mkdir(parents=True, exist_ok=True)  # before hours of work, not behind them
+        arguments.record.mkdir(parents=True, exist_ok=True)
     rows, swept = [], bool(arguments.workers is not None or arguments.scheduler)
     for job in arguments.jobs:
         name, _, board = job.partition(":")
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
+            if arguments.record:  # told before hours of work, as is a folder that cannot be made
+                written(record_of(arguments.record, name, find(board or name).name))
             hz = round(arguments.mhz * 1e6)
             words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
             words += ["--workers 1"] * swept  # how many does not change the result
@@ -230,6 +249,8 @@ def main() -> int:
                 found = route(name, board or name, seeds=range(1, arguments.seeds + 1), **options)
                 if arguments.record:
                     record(arguments.record, found, spoken)
+        except NotARecordError as error:
+            parser.error(f"--record: {error}")
         except OnnxhwError as error:
             print(error.text(), file=sys.stderr)
             return error.exit_status
@@ -243,5 +264,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    with interruptible():
-        sys.exit(main())
+    try:
+        with interruptible():
+            sys.exit(main())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)

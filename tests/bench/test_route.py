@@ -116,3 +116,14 @@ def test_counts_are_whole_and_positive():
     for text in ("0", "-1", "x", "1.5", ""):
         with pytest.raises(ArgumentTypeError, match="from 1 on"):
             route.at_least_one(text)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"design": "x"}', '"key result"'])
+def test_a_file_that_is_no_record_is_told_before_the_first_route(routed, tmp_path, monkeypatch, capsys, text):
+    path = tmp_path / "mini-on-ulx3s-12f.json"
+    path.write_text(text)
+    monkeypatch.setattr("sys.argv", ["route.py", "mini:ulx3s-12f", "--record", str(tmp_path)])
+    with pytest.raises(SystemExit, match="2"):
+        route.main()
+    assert f"--record: {path} is no record of a route" in capsys.readouterr().err
+    assert (routed, path.read_text()) == ([], text)
