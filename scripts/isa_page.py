@@ -6,7 +6,17 @@ from enum import IntEnum
 from types import ModuleType
 
 from onnxhw.config import HwConfig
-from onnxhw.isa import external_instructions, input_port, instructions, memory, move_timing, timeline, timing
+from onnxhw.isa import (
+    early_instructions,
+    external_instructions,
+    input_port,
+    instructions,
+    memory,
+    move_timing,
+    timeline,
+    timing,
+)
+from onnxhw.isa.early_instructions import READ_SLACK, drain_slack
 from onnxhw.isa.external_instructions import COUNT_BITS, Move
 from onnxhw.isa.fields import WORD_BITS, FieldSpec
 from onnxhw.isa.instructions import UNITS, Ordered, VectorOp
@@ -84,6 +94,19 @@ def external_section() -> list[str]:
     return lines + table(
         ["constant", "cycles", "meaning"], [[f"`{name}`", f"{getattr(move_timing, name)}", docs[name]] for name in docs]
     )
+
+
+def early_section() -> list[str]:
+    """What configurations with early completion have besides: a field of two units."""
+    lines = ["## With early completion", "", *prose(early_instructions)]
+    head = ["unit", "field", "bit", "bits", "word", "range", "default", "meaning"]
+    added = [_added(early_instructions.EARLY[unit]) for unit in (Unit.ARRAY, Unit.VECTOR)]
+    lines += table(head, [row for rows in added for row in rows if "after_" not in row[1]])
+    slack = [[config.name, f"{drain_slack(config)}"] for config in PRESETS.values()]
+    docs = attribute_docs(early_instructions)
+    lines += table(["constant", "cycles", "meaning"], [["`READ_SLACK`", f"{READ_SLACK}", docs["READ_SLACK"]]])
+    lines += ["`drain_slack` by preset:", ""]
+    return lines + table(["preset", "cycles"], slack)
 
 
 def _added(kind: type[Ordered]) -> list[list[str]]:
@@ -181,5 +204,5 @@ def markdown() -> str:
         if unit == Unit.VECTOR:
             lines += ["### Operations", ""]
             lines += enum_table(VectorOp, ["`op`", "name", "meaning"], attribute_docs(VectorOp))
-    lines += external_section() + memory_section() + input_section() + timing_section()
+    lines += early_section() + external_section() + memory_section() + input_section() + timing_section()
     return "\n".join(lines).rstrip("\n") + "\n"

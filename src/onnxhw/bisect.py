@@ -129,7 +129,7 @@ def _culprits(program: DeviceProgram, ready: int, address: int, lane: int) -> li
 
     def culprit(unit: Unit, index: int) -> Culprit:
         span = times.spans[unit][index]
-        return Culprit(unit, index, code[unit][index].text(), (span.issue, span.done))
+        return Culprit(unit, index, code[unit][index].text(), (span.issue, span.over))
 
     for index in reversed(range(ready)):
         vector = code[Unit.VECTOR][index]

@@ -22,8 +22,10 @@ WINDOW = 3
 """Rows and columns of the depthwise unit's window."""
 EBR_BITS = 36
 """Bits of a block RAM's widest word."""
-LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0}
+LEAST = {"requant_dsps": 0, "depthwise": 0, "array_fabric": 0, "unaligned": 0, "early_completion": 0}
 """Least values of fields for which 0 means something."""
+EARLY_BITS = 4
+"""Bits of the field `early` of the instructions that have one."""
 ADDRESS_BITS = {
     "act_words": 16, "weight_depth": 20, "acc_depth": 15, "window_depth": 15, "param_depth": 16, "load_ucode": 14,
     "array_ucode": 14, "depthwise_ucode": 14, "vector_ucode": 14, "move_ucode": 14,
@@ -66,6 +68,9 @@ class HwConfig:
     unaligned : the array may read its operands' bytes from any multiple of so many bytes on in bank 0
         (`isa.instructions.Array`); it divides W, a power of two, and R is W. 0: it reads words as they lie. Presets
         take the fewest bytes that cost no block RAM, being what one holds of a word anyway; `mini` pays two for one.
+    early_completion : by how many cycles at most an array or vector instruction may be counted as completed before its
+        last effect can be seen (`isa.early_instructions`), 0: none may. Chains of dense layers take fewer cycles so:
+        AD 1,445 on `ulx3s-85f-dense`, not 1,628. There is none beside external memory: of moves it is not proved.
     external : memory outside of the device, if there is any.
     move_ucode : words of microcode of the unit that copies from and to it, where there is one.
     """
@@ -94,6 +99,7 @@ class HwConfig:
     depthwise: int = 0
     window_depth: int = 512
     unaligned: int = 0
+    early_completion: int = 0
     external: ExternalMemory | None = None
     move_ucode: int = 512
 
@@ -141,6 +147,9 @@ class HwConfig:
             (self.unaligned and (self.word % self.unaligned or not square),
              f"unaligned must divide word, a power of two and equal to rows ({self.rows}), not {self.unaligned} with "
              f"word {self.word}"),
+            (self.early_completion >> EARLY_BITS,
+             f"early_completion must be at most {(1 << EARLY_BITS) - 1}, not {self.early_completion}"),
+            (self.early_completion and self.external, "early_completion must be 0 with external memory"),
             (self.rows % self.element_rows, f"rows must be even where inner_product is 'fast', not {self.rows}"),
         )  # fmt: skip
 
@@ -270,12 +279,18 @@ class HwConfig:
         """Peak multiply-accumulates per cycle."""
         return self.rows * self.cols
 
+    def with_external(self, name: str, memory: ExternalMemory) -> "HwConfig":
+        """The same with external memory, and without what there is not beside it."""
+        return dataclasses.replace(self, name=name, external=memory, early_completion=0)
+
     # -- identity ------------------------------------------------------------------------------
     def _record(self) -> dict[str, Any]:
-        """All fields as plain data; without external memory there is nothing about it."""
+        """All fields as plain data; without external memory, or early completion, there is nothing about it."""
         record = {"format": FORMAT, **dataclasses.asdict(self)}
         if self.external is None:
             del record["external"], record["move_ucode"]
+        if not self.early_completion:
+            del record["early_completion"]
         return record
 
     def to_json(self) -> str:

@@ -41,7 +41,7 @@ PRESETS: dict[str, HwConfig] = {
         # The same array with the weights that AD needs, 16 words of them in lookup tables, and little else.
         dataclasses.replace(
             _FULL, name="ulx3s-85f-dense", lanes=8, depthwise=0, unaligned=4, act_depth=512, weight_depth=1040,
-            param_depth=512, load_ucode=512, vector_ucode=512, requant_dsps=2,
+            param_depth=512, load_ucode=512, vector_ucode=512, requant_dsps=2, early_completion=15,
         ),
         # All 72 multipliers, in the array; IC fits on chip, too.
         HwConfig(
@@ -199,6 +199,6 @@ def preset(name: str) -> HwConfig:
         return from_file(name)
     try:
         found = PRESETS[name.removesuffix(SDRAM)]
-        return dataclasses.replace(found, name=name, external=ULX3S) if name.endswith(SDRAM) else found
+        return found.with_external(name, ULX3S) if name.endswith(SDRAM) else found
     except KeyError:
         raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

@@ -29,4 +29,7 @@ GEOMETRIES = [
     HwConfig("8x2 unaligned by pairs", rows=8, cols=2, word=8, lanes=2, acc_bits=24, unaligned=2, **SMALL),
     HwConfig("16x2 unaligned", rows=16, cols=2, word=16, lanes=2, acc_bits=24, load_rows=16, unaligned=1, **SMALL),
     HwConfig("4x2 unaligned by words", rows=4, cols=2, word=4, lanes=2, acc_bits=24, unaligned=4, **SMALL),
+    HwConfig("4x4 early", rows=4, cols=4, word=4, lanes=2, acc_bits=24, unaligned=1, early_completion=15, **SMALL),
+    HwConfig("fast 8x4 early, depthwise unit", rows=8, cols=4, word=8, lanes=4, acc_bits=24, load_rows=8,
+             inner_product="fast", depthwise=9, early_completion=9, **SMALL),
 ]  # fmt: skip

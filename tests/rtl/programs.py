@@ -8,10 +8,12 @@ import numpy as np
 from onnxhw.config import HwConfig
 from onnxhw.fixed import Scale
 from onnxhw.isa import UNITS, Array, Depthwise, Load, Vector, VectorOp
+from onnxhw.isa.external_instructions import code_for
 from onnxhw.isa.instructions import WINDOW_BANK, wait_reads
 from onnxhw.isa.timeline import timeline
 from onnxhw.isa.timing import sums, tiles
 from onnxhw.program import DeviceProgram
+from onnxhw.sched.early_completion import with_early
 
 
 def random_scale(rng: random.Random, op: VectorOp) -> Scale:
@@ -249,11 +251,12 @@ class Builder:
         self.code["vector"].append(instruction)
 
     def program(self) -> DeviceProgram:
-        cycles = timeline(self.config, self.code).cycles
+        code = with_early(code_for(self.config, self.code), self.config)
+        cycles = timeline(self.config, code).cycles
         return DeviceProgram(
             self.config,
             "random",
-            self.code,
+            code,
             self.weights,
             np.array(self.params, np.uint64),
             self.tables,

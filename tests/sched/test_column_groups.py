@@ -105,13 +105,14 @@ def test_a_set_is_drained_while_the_rest_of_the_other_is_streamed(
 
 
 def test_a_chain_gains_by_what_goes_ahead(new_net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Per layer: 98 cycles at least, the pipelines of array and vector unit (28 and 30) and 40, whatever goes ahead."""
+    """Per layer: 77 cycles at least, the pipelines of array and vector unit (28 and 30) and 40, whatever goes ahead,
+    less the 10 and 11 by which their instructions are counted early."""
     graph = chain(new_net(1), (128,) * 7)
     base = chained(graph, DENSE)
     two = grouped(graph, base, DENSE, 0.5)
     cycles = [run_of(graph, tilings, DENSE, monkeypatch).cycles for tilings in (base, two, linked(two))]
     monkeypatch.undo()
-    assert [*cycles, schedule(graph, DENSE).cycles] == [1919, 759, 731, 725]
+    assert [*cycles, schedule(graph, DENSE).cycles] == [1813, 645, 617, 612]
 
 
 @pytest.mark.parametrize("seed", range(20))

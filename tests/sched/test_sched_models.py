@@ -34,7 +34,7 @@ def equal(graph: Graph, config: HwConfig) -> int:
         ("ic_resnet8_int8_qdq", preset("ulx3s-85f"), 49_613),
         ("kws_dscnn_int8_qdq", preset("ulx3s-85f"), 9_937),
         ("ad_autoencoder_int8_qdq", preset("virtual"), 1_628),
-        ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_628),
+        ("ad_autoencoder_int8_qdq", preset("ulx3s-85f-dense"), 1_445),
         ("vww_mobilenetv1_025_96_int8_qdq", preset("ulx3s-85f"), 20_170),
         ("ic_resnet8_int8_qdq", preset("ulx3s-45f"), 101_529),
         ("kws_dscnn_int8_qdq", preset("ulx3s-45f"), 26_774),

@@ -40,5 +40,5 @@ def _waited(spans: list[IssueRecord]) -> int:
 
 def _occupied(spans: list[IssueRecord]) -> int:
     """Cycles in which an instruction has been issued and not completed; instructions may overlap."""
-    ends = [0, *(span.done for span in spans)]
-    return sum(span.done - max(span.issue, end) for span, end in zip(spans, ends, strict=False))
+    ends = [0, *(span.over for span in spans)]
+    return sum(span.over - max(span.issue, end) for span, end in zip(spans, ends, strict=False))

@@ -140,7 +140,7 @@ class SearchSpace:
         """A preset with the external memory of the space, if it has one, by the name of a preset with it."""
         if self.external is None:
             return config
-        return dataclasses.replace(config, name=f"{config.name}{SDRAM}", external=self.external)
+        return config.with_external(f"{config.name}{SDRAM}", self.external)
 
     def values(self, config: HwConfig) -> dict[str, int | str] | None:
         """The choice that gives a configuration but for the depths that `config` leaves open, or with external memory

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config import HwConfig
+from .early_instructions import EARLY, as_early
 from .fields import flag, unsigned
 from .instructions import UNITS, Array, Code, Depthwise, Load, Ordered, Vector, wait_reads
 from .microcode import given
@@ -108,14 +109,18 @@ _PLAIN = {unit: kind() for unit, kind in EXTERNAL.items()}
 
 def kinds(config: HwConfig) -> Mapping[Unit, type[Ordered]]:
     """What the instructions of each unit are in a configuration."""
-    return EXTERNAL if config.external is not None else UNITS
+    if config.external is not None:
+        return EXTERNAL
+    return EARLY if config.early_completion else UNITS
 
 
 def code_for(config: HwConfig, code: Code) -> dict[Unit, list[Ordered]]:
-    """Instructions as a configuration has them: as they are, or in their external forms, waiting for no move."""
-    if config.external is None:
+    """Instructions as a configuration has them: as they are, in their external forms, waiting for no move, or in those
+    of early completion, none of them early."""
+    if config.external is None and not config.early_completion:
         return {unit: list(code.get(unit, ())) for unit in Unit}
-    return {unit: [as_external(instruction) for instruction in code.get(unit, ())] for unit in Unit}
+    form = as_early if config.early_completion else as_external
+    return {unit: [form(instruction) for instruction in code.get(unit, ())] for unit in Unit}
 
 
 def as_external(instruction: Ordered) -> Ordered:

@@ -112,7 +112,9 @@ class Array(Ordered):
     """
 
     UNIT = Unit.ARRAY
-    LEADING = ("acc_bank", "more_reads", "nt_n", "oh_n", "accumulate", "act_base", "after_vector")
+    LEADING: ClassVar[tuple[str, ...]] = (
+        "acc_bank", "more_reads", "nt_n", "oh_n", "accumulate", "act_base", "after_vector",
+    )  # fmt: skip
 
     more_reads: int = unsigned(6, "vector instructions beyond after_vector that must have read all their operands")
     act_base: int = unsigned(16, "address of the word at ih0, iw0, kt = 0", base=True)
@@ -264,7 +266,7 @@ class Vector(Ordered):
     """
 
     UNIT = Unit.VECTOR
-    LEADING = (
+    LEADING: ClassVar[tuple[str, ...]] = (
         "a_base", "param_base", "after_depthwise", "acc_bank", "groups", "column_group", "lane_group", "o_base",
         "after_array",
     )  # fmt: skip

@@ -6,6 +6,7 @@ Latencies are those of `onnxhw.isa.timing`. Cycle 0 is the first cycle in which 
     issue[i]  = max(ready[i], free[i], done[after_*] + ORDER)    # `done` of the last instruction waited for
 
 ``words(i)`` are the words of microcode that are given of it (`onnxhw.isa.microcode`).
+An instruction that is `early` is `done` so many cycles sooner for the others (`onnxhw.isa.early_instructions`).
 With `more_reads` it is also at least ``end + 1 + ORDER`` of the last vector instruction whose operands must have been
 read. ``free[i]`` is the cycle after the end of the one before.
 
@@ -31,6 +32,7 @@ from typing import NamedTuple
 
 from ..config import HwConfig
 from ..errors import InternalError
+from .early_instructions import early_of
 from .external_instructions import Move, reads_waited
 from .instructions import Array, Code, Depthwise, Load, Ordered, Vector, follows
 from .microcode import mask
@@ -61,7 +63,8 @@ class IssueRecord(NamedTuple):
     `ready`: fetched; `ordered`: the ordering fields were satisfied (at or before `issue`); `free`: its unit could take
     it, as far as the one before lets it; `issue`: taken by its unit; `end`: last cycle of its own work (last step,
     pixel or group);
-    `done`: its completion can be seen by the others; `stalled`: cycles lost waiting for weights.
+    `done`: its completion can be seen by the others; `stalled`: cycles lost waiting for weights; `early`: cycles after
+    `done` in which its last effects follow.
     """
 
     ready: int
@@ -71,6 +74,12 @@ class IssueRecord(NamedTuple):
     end: int
     done: int
     stalled: int = 0
+    early: int = 0
+
+    @property
+    def over(self) -> int:
+        """The cycle in which all its effects can be seen."""
+        return self.done + self.early
 
     @property
     def read(self) -> int:
@@ -157,7 +166,7 @@ class _Run:
         assert isinstance(before, Vector)
         assert isinstance(instruction, Vector)
         last = self.spans[Unit.VECTOR][number - 1]
-        return max(last.end + 1, last.issue + vector_issue_interval()) if follows(before, instruction) else last.done
+        return max(last.end + 1, last.issue + vector_issue_interval()) if follows(before, instruction) else last.over
 
     def advance(self, unit: Unit) -> bool:
         """Advance the unit as far as is known; False if it must wait for another unit at once."""
@@ -179,9 +188,9 @@ class _Run:
             self.part[unit] = [*times, 0, 0]
         return self.execute[unit](code[number])
 
-    def _finish(self, unit: Unit, end: int, done: int) -> bool:
+    def _finish(self, unit: Unit, end: int, over: int, early: int = 0) -> bool:
         ready, ordered, free, issue, _, stalled = self.part.pop(unit)
-        self.spans[unit].append(IssueRecord(ready, ordered, free, issue, end, done, stalled))
+        self.spans[unit].append(IssueRecord(ready, ordered, free, issue, end, over - early, stalled, early))
         return True
 
     def _load(self, instruction: Load) -> bool:
@@ -227,7 +236,7 @@ class _Run:
             mine.end, n = start + distance, n + 1
         mine.end = mine.start[-1] + tile_distance(instruction, True)
         end = mine.start[-1] + pixels(instruction) - 1
-        return self._finish(unit, end, end + mine.latency)
+        return self._finish(unit, end, end + mine.latency, early_of(instruction))
 
     def _loads_and_tiles(self, mine: _Tiles, part: list[int], distance: int, count: int) -> int:
         """Load and start up to `count` tiles in turn, as long as one instruction loads them: how many. Each load waits
@@ -273,7 +282,7 @@ class _Run:
 
     def _vector(self, instruction: Vector) -> bool:
         end = self.part[Unit.VECTOR][3] + START - 1 + vector_cycles(instruction, self.config)
-        return self._finish(Unit.VECTOR, end, end + vector_latency())
+        return self._finish(Unit.VECTOR, end, end + vector_latency(), early_of(instruction))
 
     def _move(self, instruction: Move) -> bool:
         assert self.moves is not None

@@ -21,6 +21,8 @@ ACT_READ = 2 + MEMORY + 1
 """Cycles from an address generator to the operand: request and bank registers, memory, bank multiplexer."""
 DRAIN_READ = 1 + MEMORY + 1
 """The same for an accumulator row."""
+REDUCE = 2
+"""Cycles from two operands to the sums or maxima of their window."""
 ACCUMULATE = 4
 """Cycles from the read of an accumulator until a later read sees the sum."""
 DEPTHWISE = 1 + MULTIPLY + 4
@@ -35,8 +37,8 @@ WEIGHT_HOP = 4
 """Array rows that one register stage of the weights serves, where several rows are loaded per cycle."""
 COLUMN_HOP = 2
 """Array columns that one register stage of the activations serves. In 16 columns sums come 8 cycles sooner than with
-one column per stage, which chains of small layers wait for: AD takes 1,628 cycles on `ulx3s-85f-dense`, not 1,708; with
-four per stage 1,588, but then a register's wires are as long as the clock allows."""
+one column per stage, which chains of small layers wait for: AD takes 1,445 cycles on `ulx3s-85f-dense`, not 1,525; with
+four per stage 1,405, but then a register's wires are as long as the clock allows."""
 REQUANTIZE = 10 + 2 * MULTIPLY
 """Cycles of a requantizer lane, from its operands to the rounded and clamped result."""
 FINISH = 3
@@ -120,6 +122,13 @@ def vector_latency() -> int:
     Operand read, zero point, reduction, group multiplexer, lane, table, write and bank register, write.
     """
     return ACT_READ + 3 + REQUANTIZE + MEMORY + 1 + 3
+
+
+def drain_later(config: HwConfig) -> int:
+    """Cycles from a drain's address until its row is asked for: as much later than other operands are, as it is there
+    sooner, so that both come to the lanes in the same cycle. With a depthwise unit there is a register more on its
+    way."""
+    return ACT_READ + REDUCE - DRAIN_READ - bool(config.depthwise)
 
 
 def vector_issue_interval() -> int:

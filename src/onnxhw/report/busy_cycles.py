@@ -39,4 +39,4 @@ def free(spans: Sequence[IssueRecord], index: int, unit: Unit) -> int:
         return 0
     if not unit.overlaps:
         return spans[index - 1].end
-    return spans[index].free if index < len(spans) else spans[-1].done
+    return spans[index].free if index < len(spans) else spans[-1].over

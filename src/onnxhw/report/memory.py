@@ -89,4 +89,4 @@ def _cycle(timeline: Timeline, completed: int) -> int:
     spans = timeline.spans[Unit.VECTOR]
     if completed <= 0:
         return 0
-    return timeline.cycles if completed >= len(spans) else spans[completed - 1].done
+    return timeline.cycles if completed >= len(spans) else spans[completed - 1].over

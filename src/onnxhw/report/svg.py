@@ -53,7 +53,7 @@ def _bars(program: DeviceProgram, profile: Profile, unit: Unit) -> list[_Bar]:
     each other closely."""
     owner, found = layer_of(program, unit), list[_Bar]()
     for index, span in enumerate(profile.timeline.spans[unit]):
-        end = span.done if unit.overlaps else span.end
+        end = span.over if unit.overlaps else span.end
         what = program.code[unit][index].what
         stalled = f", {span.stalled:,} waiting for weights" if span.stalled else ""
         title = f"{owner[index]}: {what}[{index}], cycles {span.issue:,} to {end:,} ({end - span.issue:,}{stalled})"

@@ -43,7 +43,7 @@ def trace(program: DeviceProgram, profile: Profile, mhz: float | None = None) ->
 def _unit(program: DeviceProgram, profile: Profile, unit: Unit, cycle: float) -> list[dict[str, Any]]:
     """A unit's instructions on its tracks."""
     owner, spans = layer_of(program, unit), profile.timeline.spans[unit]
-    intervals = [(span.issue, span.done if unit.overlaps else span.end) for span in spans]
+    intervals = [(span.issue, span.over if unit.overlaps else span.end) for span in spans]
     tracks, events = lanes(intervals), []
     for lane in range(max(tracks, default=0) + 1):
         name = f"{unit} unit" if not lane else f"{unit} unit, overlapping {lane + 1}"

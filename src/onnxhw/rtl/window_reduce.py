@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from ..fixed import SUM_BITS
 from ..isa.instructions import VectorOp
+from ..isa.timing import REDUCE
 from .cells import DuplicatedRegister
 
 
@@ -20,7 +21,7 @@ class WindowReduce(wiring.Component):
     operations without such a window every word is a `first`.
     """
 
-    latency = 2
+    latency = REDUCE
 
     def __init__(self, word: int) -> None:
         self.word = word

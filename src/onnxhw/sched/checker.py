@@ -15,6 +15,7 @@ What is proved, for every input:
   (`move_check`); and no move and another unit write one activation bank in the same cycle;
 - an accumulator row is drained only after it was filled, and not filled meanwhile: nor is any row of its bank if the
   array fills it, or the depthwise unit with an instruction that accumulates;
+- an instruction that is counted as completed early is over for whoever waits for it when that takes what it made;
 - one reader per activation bank and cycle, by the timeline;
 - each output is complete at the end, and each tensor of the table between its `ready` and `last`: all lane groups of
   its channels have been written. (That the words
@@ -36,6 +37,7 @@ from .activation_check import check_activations
 from .bank_check import check_banks
 from .bounds import bounds
 from .checked_code import CheckedCode
+from .early_completion import check_early
 from .input_check import check_input_regions
 from .input_release import check_window
 from .move_check import Touched, check_moves
@@ -56,6 +58,7 @@ def check(program: DeviceProgram) -> Timeline:
     else:
         check_activations(checked)
     check_accumulators(checked, times)
+    check_early(checked)
     check_banks(checked, times)
     check_tensors(checked)
     check_input_regions(program)

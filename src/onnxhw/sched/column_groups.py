@@ -24,15 +24,15 @@ from .task import Tiling
 
 FEW = 16
 """Pixels of a tile up to which column-tile groups are tried to begin with: per block and tap the array streams so many
-cycles, a fraction of the 66 from a layer's last sum to the next layer's first operand. AD, of one pixel, takes 1,628
+cycles, a fraction of the 66 from a layer's last sum to the next layer's first operand. AD, of one pixel, takes 1,445
 cycles on `ulx3s-85f-dense` with 4 and with 64 as well."""
 HALF = 0.5
 GROUP_PARTS = (0.65, HALF, 0.35, 0.0)
 """Parts of the output channels that may come first, in a group of their own: while the others are computed and drained,
-the next operation can work on them. 0: all in one group. AD takes 1,628 cycles on `ulx3s-85f-dense`, 1,627
-with (0.5, 0) and with (0.65, 0), 1,640 with six parts."""
+the next operation can work on them. 0: all in one group. AD takes 1,445 cycles on `ulx3s-85f-dense`, 1,444
+with (0.5, 0) and with (0.65, 0), 1,456 with six parts."""
 STEPS = 4
-"""In so many steps more lookahead is tried. AD takes 1,628 cycles on `ulx3s-85f-dense`, 1,638 with 2, 1,628 with 8."""
+"""In so many steps more lookahead is tried. AD takes 1,445 cycles on `ulx3s-85f-dense`, 1,454 with 2, 1,445 with 8."""
 
 
 def grouped(graph: Graph, tilings: Mapping[str, Tiling], config: HwConfig, part: float) -> dict[str, Tiling]:

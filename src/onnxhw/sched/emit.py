@@ -26,6 +26,7 @@ from ..isa.units import STREAMING, Unit
 from ..program.layout import Place
 from .accumulators import AccumulatorBinder
 from .aliases import Aliases
+from .early_completion import with_early
 from .load_order import OwnedLoad, ordered, without_loads
 from .memory_trace import in_memory, spans
 from .task import ArrayStep, TileTask, VectorStep, WordRegion
@@ -70,12 +71,13 @@ class Emitter:
                 return None
         loads = ordered(self.arrays, self.strips, self.vectors, self.config, times)
         self.owners[Unit.LOAD] = [owned.op for owned in loads]
-        return code_for(self.config, {
+        code = code_for(self.config, {
             Unit.LOAD: [owned.load for owned in loads],
             Unit.ARRAY: [instruction for instruction, _ in self.arrays],
             Unit.DEPTHWISE: [instruction for instruction, _ in self.strips],
             Unit.VECTOR: list(self.vectors),
         })  # fmt: skip
+        return with_early(code, self.config)
 
     def emit(self, task: TileTask) -> None:
         """Append the instructions of a task."""

@@ -27,8 +27,8 @@ TRIES = 96
 """Candidate programs that each descent evaluates at most; it binds below 100 instructions, above them `EFFORT`. KWS
 takes 9,937 cycles on `ulx3s-85f`, as with 48 and with 192."""
 LINKS = 400
-"""The same for chains of convolutions with small maps, where each tiling depends on the neighbours'. AD takes 1,628
-cycles on `ulx3s-85f-dense`, as with 1,600, with 100 1,640."""
+"""The same for chains of convolutions with small maps, where each tiling depends on the neighbours'. AD takes 1,445
+cycles on `ulx3s-85f-dense`, as with 1,600, with 100 1,456."""
 EFFORT = 10_000
 """Instructions of all units but load, summed over the candidates of one descent: about a second of one core. VWW
 takes 20,170 cycles on `ulx3s-85f`, with 5,000 20,347, with 20,000 20,014."""

@@ -151,12 +151,14 @@ async def run(
         raise BenchError("the core does not start to run")
     completed = dut.control.completed__vector__count
     left = facts["limit"]
-    for stop in facts["stops"]:
+    for stop, late in facts["stops"]:
         while known(dut.running, "running") and known(completed, "completed__vector") < stop and left > 0:
             left -= await _until(dut, ValueChange(completed), mailbox)
             await FallingEdge(dut.clk)
         if known(completed, "completed__vector") < stop:
             break
+        for _ in range(late):
+            await FallingEdge(dut.clk)
         seen[f"stop_{stop}"] = act_words(dut, facts["act_depth"], facts["word"], arrays[f"stop_{stop}"])
     while known(dut.running, "running") and left > 0:
         left -= await _until(dut, FallingEdge(dut.running), mailbox)

@@ -13,7 +13,9 @@ from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import MismatchError, ToolError, UsageError
+from ...isa.early_instructions import early_of
 from ...isa.memory import COUNTERS, ENDED, Control, Space
+from ...isa.units import Unit
 from ...program.host_words import tensor_of, tensor_spans
 from ...program.input_regions import input_stream, last_frame
 from ...program.model import DeviceProgram
@@ -102,7 +104,8 @@ class CocotbEngine(Closeable):
         spans = [tensor_spans(program, name) for name in names]
         reads += [(Space.ACT, *span) for pieces in spans for span in pieces]
         stream = input_stream(program, checked)
-        found = self._do([], reads, inputs=stream, limit=budget(program) + 64, stops=addresses)
+        late = {stop: early_of(program.code[Unit.VECTOR][stop - 1]) for stop in addresses if stop}
+        found = self._do([], reads, inputs=stream, limit=budget(program) + 64, stops=addresses, late=late)
 
         status, (cycles, *counts, latency) = int(found["read_0"][0]), found["read_1"].tolist()
         if status != ENDED:
@@ -148,15 +151,18 @@ class CocotbEngine(Closeable):
         inputs: npt.NDArray[np.uint32] | None = None,
         limit: int = 0,
         stops: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        late: Mapping[int, int] | None = None,
     ) -> Arrays:
-        """One job for the testbench, a run if there are `inputs` (the words of their stream); its answer."""
+        """One job for the testbench, a run if there are `inputs` (the words of their stream); its answer. It looks at
+        words of activation memory by how many vector instructions have completed, so many cycles `late`."""
         if self._thread is None:
             raise UsageError("E2401", "the engine has been closed")
         wanted = {stop: addresses for stop, addresses in sorted((stops or {}).items()) if stop}
         facts = {
             "writes": [[int(space), int(address)] for space, address, _ in writes],
             "reads": [[int(item) for item in read] for read in reads],
-            "run": inputs is not None, "limit": limit, "stops": list(wanted),
+            "run": inputs is not None, "limit": limit,
+            "stops": [[stop, (late or {}).get(stop, 0)] for stop in wanted],
             "word": self.config.word, "act_depth": self.config.act_depth,
         }  # fmt: skip
         arrays: Arrays = {f"write_{i}": words for i, (_, _, words) in enumerate(writes)}

@@ -10,6 +10,7 @@ from ...closeable import Closeable
 from ...config import HwConfig
 from ...emu.emulator import check_inputs
 from ...errors import UsageError
+from ...isa.early_instructions import early_of
 from ...isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, Control, Space
 from ...isa.units import Unit
 from ...program.external_tensors import external_span, external_tensor, external_words, state_words
@@ -86,7 +87,7 @@ class CxxrtlEngine(Closeable):
         Parameters
         ----------
         inputs : int8 arrays of the program's input tensors, by tensor name.
-        trace : also capture every tensor of the tensor table in the cycle in which its last instruction completes.
+        trace : also capture every tensor of the tensor table in the cycle in which its last instruction is over.
         waves : write the run's first `wave_cycles` cycles to this VCD file (compiles a second model).
 
         Errors: `MismatchError` E8402 if the run does not end in twice its predicted cycles, E8403 if a rule of external
@@ -142,6 +143,8 @@ def execute(core: CoreModel, program: DeviceProgram, inputs: Tensors, trace: boo
         for count in sorted({entry.ready for entry in program.tensors.values() if not entry.external} - {0}):
             if core.run(limit, count) != 2:
                 break
+            if late := early_of(program.code[Unit.VECTOR][count - 1]):
+                core.step(late)
             tensors |= _capture(core, program, count)
     core.run(limit)
     status, *_ = core.control(Control.RUN)

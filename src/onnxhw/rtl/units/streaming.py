@@ -8,13 +8,14 @@ from typing import Any
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 
 from ...config import bits_for
+from ...isa.early_instructions import most_early
 from ...isa.external_instructions import kinds
 from ...isa.timing import ACT_READ, array_latency, shadow_ready
 from ...isa.units import STREAMING, Unit
 from ..accumulator import target
 from ..cells import DuplicatedRegister
 from ..decode import Decoded
-from ..delay import delay
+from ..delay import delay, early_delay
 from ..input_bounds import within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name, reads_unaligned, unturned
@@ -25,7 +26,8 @@ ALWAYS, NEVER = Const(1), Const(0, 1)
 class StreamingUnit(UnitComponent):
     """Streams one activation word per cycle, a weight tile after the other.
 
-    It is `busy` when it issues a pixel. `done` pulses ``array_latency - 1`` cycles after the last.
+    It is `busy` when it issues a pixel. `done` pulses ``array_latency - 1`` cycles after the last, or as much sooner as
+    the instruction is `early`.
     """
 
     def _issue(
@@ -74,9 +76,11 @@ class StreamingUnit(UnitComponent):
             issue.take.eq(issue.valid & issue.free),
             loops.begins.eq(issue.take),
             loops.step.eq(streaming),
-            self.status.done.eq(delay(m, last, array_latency(self.config, depthwise) - 1, name="done")),
         ]
-        now = Decoded(kind, bits)
+        now, later = Decoded(kind, bits), array_latency(self.config, depthwise) - 1
+        early = most_early(self.UNIT, self.config)
+        done = early_delay(m, last, later, now.early, name="done") if early else delay(m, last, later, name="done")
+        m.d.comb += self.status.done.eq(done)
         m.d.comb += loops.counts(now, Decoded(kind, issue.bits))
         with m.If(last):
             m.d.sync += busy.eq(0)

@@ -6,6 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
 from ...config import HwConfig, bits_for
 from ...fixed import MULTIPLIER_BITS
+from ...isa.early_instructions import most_early
 from ...isa.external_instructions import kinds
 from ...isa.fields import WORD_BITS
 from ...isa.instructions import VectorOp
@@ -15,6 +16,7 @@ from ...isa.timing import (
     DRAIN_READ,
     MEMORY,
     REQUANTIZE,
+    drain_later,
     results_later,
     vector_issue_interval,
     vector_latency,
@@ -22,7 +24,7 @@ from ...isa.timing import (
 from ...isa.units import Unit
 from ..cells import BlockRam, DuplicatedRegister
 from ..decode import Decoded
-from ..delay import delay
+from ..delay import delay, early_delay
 from ..input_bounds import BOUNDS, with_bounds, within_input
 from ..loops import LoopNest
 from ..ports import UnitComponent, by_name
@@ -87,9 +89,8 @@ class VectorUnit(UnitComponent):
         m.d.sync += window.eq((now.op == VectorOp.SUM) | (now.op == VectorOp.MAX))
         inside = Signal()  # whether the position counts, and may be read; always, but for windows
         m.d.comb += inside.eq(~window | within_input(m, loops, following))
-        later = ACT_READ + reduce.latency - DRAIN_READ - bool(self.config.depthwise)
         self._addresses(m, loops, now, read & inside)
-        drained = self._drain(m, loops, now, later)
+        drained = self._drain(m, loops, now, drain_later(self.config))
         dotting = Signal()
         m.d.comb += [
             dotting.eq(now.op == VectorOp.DOT),  # the lanes sum, so every word is the window's first and only
@@ -111,11 +112,12 @@ class VectorUnit(UnitComponent):
         self._results(m, out_loops, now, valid_7, lanes)
 
         # The last group of the last word follows its read by groups - 1 cycles; then the pipeline drains.
-        m.d.comb += [
-            self.status.done_reads.eq(last),
-            self.status.done.eq(delay(m, last, vector_latency() - 1, name="finished")),
-        ]
-        self._permit(m, busy, may_follow, last)
+        over = delay(m, last, vector_latency() - 1, name="finished")
+        done = over
+        if most_early(self.UNIT, self.config):
+            done = early_delay(m, last, vector_latency() - 1, now.early, name="done")
+        m.d.comb += [self.status.done_reads.eq(last), self.status.done.eq(done)]
+        self._permit(m, busy, may_follow, last, over)
         return m
 
     def _same_settings(self, m: Module, bits: Signal) -> Signal:
@@ -135,12 +137,12 @@ class VectorUnit(UnitComponent):
         m.d.sync += alike.eq(Cat(words).all())
         return alike
 
-    def _permit(self, m: Module, busy: Signal, may_follow: Signal, last: Value) -> None:
+    def _permit(self, m: Module, busy: Signal, may_follow: Signal, last: Value, over: Value) -> None:
         """When the next instruction may be taken, from registers: whether there is another one decides at once."""
-        running, following = Signal(3), Signal(3)  # instructions taken and not done
+        running, following = Signal(3), Signal(3)  # instructions taken and not over
         # Cycles until the next may follow; not all is read.
         apart, reading = Signal(range(vector_issue_interval())), Signal()
-        m.d.comb += following.eq(running + self.issue.take - self.status.done)
+        m.d.comb += following.eq(running + self.issue.take - over)
         m.d.sync += [
             running.eq(following),
             busy.eq(following != 0),
