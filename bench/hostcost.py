@@ -134,7 +134,7 @@ def rates() -> None:
         feeds = {port.name: random.random(port.shape).astype(port.dtype) for port in graph.inputs}
         ours = cost(lambda: golden.run(graph, inputs), 20)[1]  # noqa: B023
         theirs = cost(lambda: session.run(None, feeds), 20)[1]  # noqa: B023
-        estimated = of_graph(graph, 0, Traffic(0, 0, 0), 0, Rates(1, 1)).onnxruntime
+        estimated = of_graph(graph, 0, Traffic(0, 0, 0, 0), 0, Rates(1, 1)).onnxruntime
         print(f"{entry.name}: golden model {ours:.2f} ms, estimated {golden_ms(graph):.2f}; "
               f"onnxruntime {theirs:.3f} ms, estimated {estimated:.3f}")  # fmt: skip
 

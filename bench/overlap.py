@@ -34,6 +34,7 @@ from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore, Words
 from onnxhw.driver.transport import ByteLine, SimulationTransport
+from onnxhw.errors import OnnxhwError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
@@ -142,9 +143,9 @@ def measure(
         client = Client(SimulationTransport(line_to, baud))
         client.load(program)
         client.run(batch[0])
-        found, spent, sent, received = {}, {}, client.counters.sent, client.counters.received
-        for way in ("apart", "together"):
-            start = line_to.seconds()
+        found, spent, sent, received = {}, {}, 0, 0
+        for way in ("apart", "together"):  # the bytes are those of the second
+            start, sent, received = line_to.seconds(), client.counters.sent, client.counters.received
             results = client.run_all(batch) if way == "together" else [client.run(inputs) for inputs in batch]
             spent[way] = (line_to.seconds() - start) / count
             found[way] = [result.outputs for result in results]
@@ -153,9 +154,9 @@ def measure(
                 if any(not np.array_equal(got[name], right[name]) for name in got):
                     sys.exit("a result differs from the golden model")
         sent, received = client.counters.sent - sent, client.counters.received - received
-        line = 10 * max(sent, received) / (2 * count) / baud
+        line = 10 * max(sent, received) / count / baud
         if through == "usb":
-            line = (sent + received) / (2 * count) / USB_BYTES
+            line = (sent + received) / count / USB_BYTES
         core = program.cycles / clock_hz
         return {
             "model": program.model,
@@ -188,7 +189,10 @@ def main() -> None:
     parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()
     clock_hz = round(asked.clock)
-    found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
+    try:
+        found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
+    except OnnxhwError as error:
+        sys.exit(error.text())
     print(json.dumps(found, indent=2))
 
 

@@ -175,4 +175,4 @@ def test_what_joins_tensors_computes_nothing(kind: str, computes: bool) -> None:
     tensors = {name: Tensor(name, each, 0.1, 0) for name, each in shapes.items()}
     inputs = [Port(name, shape, "int8", name) for name in ("a", "b")]
     graph = Graph("g", tensors, [Table("table", ("a",), "t"), last], inputs, [Port("y", shapes["y"], "int8", "y")])
-    assert of_graph(graph, 100, Traffic(10, 10, 20), 10, FAST).computes is computes
+    assert of_graph(graph, 100, Traffic(10, 10, 20, 10), 10, FAST).computes is computes

@@ -29,7 +29,7 @@ RATES = Rates(1_000_000, 100_000_000)
     ],
 )  # fmt: skip
 def test_the_longest_bounds(cycles, free, sent, received, longest, period, bound):
-    found = throughput(cycles, free, Traffic(sent, received, sent + received), RATES)
+    found = throughput(cycles, free, Traffic(sent, received, sent + received, received), RATES)
     assert found.period == pytest.approx(period)
     assert getattr(found, longest) == found.period
     assert found.bound == bound
@@ -39,7 +39,7 @@ def test_the_longest_bounds(cycles, free, sent, received, longest, period, bound
 
 
 def test_usb_has_one_line_for_both_directions():
-    moved = Traffic(700, 500, 1000)
+    moved = Traffic(700, 500, 1000, 500)
     assert throughput(0, 0, moved, Rates(USB_BAUD, 1)).line == pytest.approx(1e4 * 1200 / USB_BAUD)
     assert throughput(0, 0, moved, Rates(USB_BAUD - 1, 1)).line == pytest.approx(1e4 * 700 / (USB_BAUD - 1))
 

@@ -250,7 +250,8 @@ class Client(Closeable):
 
         The device waits by itself where an inference has to wait for another, so that the time of all is that of the
         slower of line and core; where inputs share memory with outputs, only as many bytes travel during a run as the
-        device's input memory holds. `progress` is told how many results are here, of how many.
+        device's input memory holds. `progress` is told how many results are here, of how many. The first result alone
+        has counters and the latency: those of the others would be the same, and cost the line as many bytes.
 
         Inputs that an earlier host or a batch that failed has left in the device are forgotten first, and a run of that
         host is stopped; with moves it ends first, because stopping it would cost the program.
@@ -279,7 +280,7 @@ class Client(Closeable):
             if run.early and number + 1 < len(batch):
                 commands += run.load(batch[number + 1])
             asked.append(len(commands))
-            commands += run.fetch
+            commands += run.fetch_next if number else run.fetch
             if len(commands) >= AT_ONCE or number + 1 == len(batch):
                 answers = self.link.perform(commands)
                 for at in asked:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from ..errors import LinkError
 from ..isa.instructions import UNITS
-from ..isa.link import MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, Command
+from ..isa.link import MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, STREAM_RESULT_WORDS, Command
 from ..isa.memory import COUNTERS, ENDED, MOVE_COUNTERS, RUNNING, WATCHDOG, Control, Space
 from ..isa.units import Unit
 from ..program.external_tensors import external_inputs, external_words
@@ -25,9 +25,9 @@ Tensors = Mapping[str, npt.NDArray[np.int8]]
 class Inferences:
     """Inferences of a program on a device with a clock of `clock_hz`; that of number n has the token ``token + n``.
 
-    An inference is `begin` and `fetch`. With `early` the next one's `load` may stand before `fetch`: the device then
-    performs it as soon as the run has done with its own inputs, and its `start` stands behind. Without, nothing proves
-    that it has before its end: it ends first, and its outputs are read.
+    An inference is `begin` and `fetch`, or behind another one `fetch_next`. With `early` the next one's `load` may
+    stand before `fetch`: the device then performs it as soon as the run has done with its own inputs, and its `start`
+    stands behind. Without, nothing proves that it has before its end: it ends first, and its outputs are read.
     """
 
     def __init__(self, program: DeviceProgram, clock_hz: int, token: int) -> None:
@@ -49,7 +49,9 @@ class Inferences:
         words = MOVE_RESULT_WORDS if self.moves else RESULT_WORDS
         end = Request(Command.POLL, address=1, count=words, wait=self.wait)
         self.fetch = [end, *(request for _, _, requests in self.outputs for request in requests)]
-        """Waits for the end of a run and reads its outputs."""
+        """Waits for the end of a run and reads its counters and its outputs."""
+        self.fetch_next = [end._replace(count=STREAM_RESULT_WORDS), *self.fetch[1:]]
+        """The same without counters, for an inference behind another one."""
         self.settle = [end._replace(count=1)] * self.moves + [Request(Command.RESET)]
         """Forgets what another host has left. A run with moves goes on to its end, for if it is stopped no program is
         left."""
@@ -73,7 +75,8 @@ class Inferences:
         return Request(Command.RUN, address=(self.token + number) % TOKENS, count=int(self.at_once))
 
     def result(self, number: int, answers: Sequence[Answer]) -> Result:
-        """From the answers to `fetch`; `LinkError` E9108, E9109, E9110, E9123 as of `Client`."""
+        """From the answers to `fetch`, or `fetch_next`: then without counters and latency. `LinkError` E9108, E9109,
+        E9110, E9123 as of `Client`."""
         state = numbers(answers[0].payload)
         self._check(state, answers[0].address, (self.token + number) % TOKENS)
         rest = iter(answers[1:])
@@ -85,22 +88,26 @@ class Inferences:
         kept = {name: flat[name][:-1].reshape(shape) for name, shape in shapes.items()}
         found = {name: tensors[name].restore(values) for name, values in kept.items()}
         outputs = {port.tensor: found[port.tensor] for port in self.program.outputs}
+        cycles = state[Control.CYCLES]
+        if len(state) == STREAM_RESULT_WORDS:
+            return Result(outputs, cycles=cycles)
         told = (*COUNTERS, *MOVE_COUNTERS) if self.moves else COUNTERS
         counters = {register.name.lower(): state[register] for register in told}
-        return Result(outputs, cycles=state[Control.CYCLES], counters=counters, latency=state[Control.LATENCY] or None)
+        return Result(outputs, cycles=cycles, counters=counters, latency=state[Control.LATENCY] or None)
 
     def _check(self, state: list[int], token: int, wanted: int) -> None:
         """Refuse a run that is not ours, has not ended as it should, or in another number of cycles."""
         program, status, cycles = self.program, state[Control.RUN], state[Control.CYCLES]
-        units = list(Unit) if self.moves else list(UNITS)
+        units = [unit for unit in (Unit if self.moves else UNITS) if unit.registers.done < len(state)]
         if token != wanted:
             what = f"the device runs something else (token {token}, not {wanted})"
             raise LinkError("E9123", what, hint="the start button was pressed, or another program uses the device")
         if status & WATCHDOG:
+            done = f"({', '.join(units)}): {[state[unit.registers.done] for unit in units]}"
             raise LinkError(
                 "E9108",
-                f"the watchdog stopped the run after {program.cycles} cycles; completed instructions "
-                f"({', '.join(units)}): {[state[unit.registers.done] for unit in units]}",
+                f"the watchdog stopped the run after {program.cycles} cycles"
+                + (f"; completed instructions {done}" if units else ""),
                 hint="load the program again; if it stays, the clock may be too fast for the board",
             )
         if not status & ENDED or status & RUNNING:

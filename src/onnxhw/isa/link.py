@@ -46,6 +46,9 @@ RESULT_WORDS = Control.LATENCY + 1
 """Control registers that describe a run: what POLL reads after an inference."""
 MOVE_RESULT_WORDS = Control.BUSY_MOVE + 1
 """Those that describe a run with moves."""
+STREAM_RESULT_WORDS = Control.CYCLES + 1
+"""Those that tell of a run behind another one of the same program whether it ended as it should: the other counters are
+the same in each, and made an eighth of what a device answers for 640 bytes of outputs."""
 REPLY = 0x80
 """Set in the kind of a reply."""
 MAGIC = 0x686E786F

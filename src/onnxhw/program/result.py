@@ -21,8 +21,9 @@ class Result:
     tensors : every tensor of the tensor table that the engine captured, by name; empty unless traced.
     cycles : cycles of the run, as the core's CYCLES register reports them; 0 if the engine has no clock.
     latency : cycles from the acceptance of the last frame of input to the end of the run, as a device measured them
-        that was idle then; None if it was not, or is none.
-    counters : the core's other counters by the lower-case name of their `isa.memory.Control` register.
+        that was idle then; None if it was not, or is none, and behind the first inference of a batch.
+    counters : the core's other counters by the lower-case name of their `isa.memory.Control` register; a device tells
+        them of the first inference of a batch.
     """
 
     outputs: dict[str, npt.NDArray[np.int8]]

@@ -61,10 +61,10 @@ def throughput(cycles: int, free: int, moved: Traffic, rates: Rates) -> Throughp
     """Of a run of so many cycles, which has done with its inputs after `free` of them, with this traffic."""
     core = rates.core_ms(cycles)
     times = (
-        rates.both_ms(moved.sent, moved.received),
+        rates.both_ms(moved.sent, moved.streamed),
         core,
         rates.core_ms(free) + rates.line_ms(max(0, moved.sent - FIFO_BYTES)),
-        core + rates.line_ms(max(0, moved.received - KEPT_BYTES)),
+        core + rates.line_ms(max(0, moved.streamed - KEPT_BYTES)),
     )
     return Throughput(*times, max(times))
 

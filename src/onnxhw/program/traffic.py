@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..isa.link import MAX_STEP, MAX_WORDS, MOVE_RESULT_WORDS, RESULT_WORDS, SHORTEST, USB_BAUD, commit_words
+from ..isa.link import (
+    MAX_STEP,
+    MAX_WORDS,
+    MOVE_RESULT_WORDS,
+    RESULT_WORDS,
+    SHORTEST,
+    STREAM_RESULT_WORDS,
+    USB_BAUD,
+    commit_words,
+)
 from .external_tensors import external_inputs, state_words, word_runs
 from .host_words import memories
 from .input_regions import inputs, shape_words, travelling_words
@@ -46,12 +55,13 @@ class Traffic:
     """Bytes of one inference: from the host, from the device, and those of both that pass one after the other.
 
     The others of the two pass at the same time: answers to what is still being sent, and requests for what is already
-    coming.
+    coming. `streamed` are those from the device for an inference behind another one.
     """
 
     sent: int
     received: int
     alone: int
+    streamed: int
 
 
 def frames_bytes(words: int) -> int:
@@ -75,10 +85,12 @@ def _of_runs(writes: Sequence[int], reads: Sequence[int], result: int) -> Traffi
     written, answers = sum(map(frames_bytes, writes)), frames_bytes(result) + sum(map(frames_bytes, reads))
     requests, replies = sum(map(_frames, reads)), sum(map(_frames, writes))
     run_and_poll = 2 * SHORTEST
+    received = SHORTEST * (replies + 1) + answers
     return Traffic(
         written + run_and_poll + SHORTEST * requests,
-        SHORTEST * (replies + 1) + answers,
+        received,
         written + run_and_poll + answers,
+        received - frames_bytes(result) + frames_bytes(STREAM_RESULT_WORDS),
     )
 
 
