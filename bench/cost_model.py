@@ -63,11 +63,11 @@ def configs(found: list[dict[str, Any]]) -> list[HwConfig]:
     return [HwConfig.from_json(json.dumps(row["config"])) for row in found]
 
 
-def fitted(features: Floats, known: Floats, made: Floats, positive: bool = True) -> Fit:
-    """Terms ``t`` for ``known + features @ t``, nearest to `made` by relative error."""
+def fitted(features: Floats, known: Floats, made: Floats) -> Fit:
+    """Terms ``t`` of 0 or more for ``known + features @ t``, nearest to `made` by relative error."""
 
     def terms(mine: Any) -> Floats:
-        model = LinearRegression(fit_intercept=False, positive=positive)
+        model = LinearRegression(fit_intercept=False, positive=True)
         weights = 1 / made[mine] ** 2
         found: Floats = model.fit(features[mine], (made - known)[mine], sample_weight=weights).coef_
         return found
@@ -88,14 +88,14 @@ def logic(kind: str) -> Fit:
 
 
 def clock() -> Fit:
-    """MHz of an ECP5 of grade -6 that is empty, and what of it a full one loses, of the routed presets and points of
-    fronts; of several seeds the median, since most were routed with one."""
+    """MHz of an ECP5 of grade -6 that is empty, and what of it a full one loses, if anything, of the routed presets and
+    points of fronts; of several seeds the median, since most were routed with one."""
     results = [json.loads(path.read_text(encoding="utf-8"))["result"] for path in sorted(ROUTED.glob("*.json"))]
     results += [{"board": row["board"], **row["routed"]} for row in rows() if "routed" in row]
     found = [row for row in results if (find(row["board"]).family, find(row["board"]).speed) == ("ecp5", "6")]
-    filled = np.array([[1.0, row["lut"] / find(row["board"]).resources.lut4] for row in found])
+    filled = np.array([[1.0, -row["lut"] / find(row["board"]).resources.lut4] for row in found])
     made = np.array([median(row.get("mhz_by_seed", {"": row["fmax_mhz"]}).values()) for row in found])
-    return fitted(filled, np.zeros(len(made)), made, positive=False)
+    return fitted(filled, np.zeros(len(made)), made)
 
 
 def again(workers: int | None, scheduler: str) -> None:

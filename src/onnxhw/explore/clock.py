@@ -2,9 +2,10 @@
 
 from ..board import Board
 
-CLOCK = {"ecp5": (116.1, -2.3)}
-"""By family, MHz of an empty device of grade -6 and what of it a full one loses, as `bench/cost_model.py` fits them to
-the presets in bench/routed and to points of fronts (the error of each by a fit to the others: docs/explore.md)."""
+CLOCK = {"ecp5": (115.6, 0.0)}
+"""By family, MHz of an empty device of grade -6 and what of it a full one loses (by these routes nothing), as
+`bench/cost_model.py` fits them to the presets in bench/routed and to points of fronts (the error of each by a fit to
+the others: docs/explore.md)."""
 
 
 def predicted_mhz(board: Board, lut: int) -> float:
@@ -13,4 +14,4 @@ def predicted_mhz(board: Board, lut: int) -> float:
     if board.family not in CLOCK:
         return board.core_hz / 1e6
     empty, loss = CLOCK[board.family]
-    return empty + loss * min(1.0, lut / board.resources.lut4)
+    return empty - loss * min(1.0, lut / board.resources.lut4)

@@ -24,7 +24,7 @@ class LoopNest(wiring.Component):
 
     - ``begins`` (in) asks for ``start`` (out), a cycle later. That loads bases and counts (they and the strides must
       then hold still); the values of the first iteration show in the next cycle. Each value has a register of its own
-      for it: it chooses in all of the value's bits.
+      for it: it chooses in all of the value's bits. So have the counters: who asks for ``start`` may lie far away.
     - ``step`` advances to the next iteration. All are stepped through, or the nest is reset, before another ``start``.
     - ``moves`` is ``start | step``, which all registers ask for: a register, of a user who knows it a cycle ahead.
     - ``count`` (in), by level: at least 1. ``ahead`` (in), by level: the same in the two cycles before ``start``.
@@ -71,21 +71,22 @@ class LoopNest(wiring.Component):
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
-        m.d.sync += self.start.eq(self.begins)
-        steps = self._counters(m)
-        m.submodules.starts = starts = DuplicatedRegister(1, len(self.values))
+        m.submodules.starts = starts = DuplicatedRegister(1, len(self.values) + 1)
         m.d.comb += starts.i.eq(self.begins)
-        for name, start in zip(self.values, starts.o, strict=True):
+        m.d.sync += self.start.eq(self.begins)
+        *of_values, of_counters = starts.o
+        steps = self._counters(m, of_counters)
+        for name, start in zip(self.values, of_values, strict=True):
             self._value(m, name, start, steps)
         return m
 
-    def _counters(self, m: Module) -> "_Steps":
+    def _counters(self, m: Module, start: Value) -> "_Steps":
         """Count each level.
 
         What a step does, and ``last``, are registers: what they will be is worked out a step ahead, and for the start
         in the two cycles before.
         """
-        steps = _Steps(self, m)
+        steps = _Steps(self, m, start)
         inner_last: Value = Const(1)
         inner_last_next: Value = Const(1)
         inner_last_step: Value = Const(1)
@@ -118,18 +119,18 @@ class LoopNest(wiring.Component):
             m.d.comb += [
                 lasts[level].eq(last),
                 at_last_next.eq(Mux(inner_last, Mux(at_last, single, before_last), at_last)),
-                last_next.eq(Mux(self.start, all_one, at_last_next & inner_last_step)),
+                last_next.eq(Mux(start, all_one, at_last_next & inner_last_step)),
             ]
             inner_last_step = inner_last_step & at_last_next
-            with m.If(self.start):
+            with m.If(start):
                 m.d.sync += [single.eq(is_one), double.eq(is_two)]
-            with m.If(self.moves & (self.start | inner_last)):
+            with m.If(self.moves & (start | inner_last)):
                 m.d.sync += [
-                    left.eq(Mux(self.start | at_last, count - 1, left - 1)),
-                    before_last.eq(Mux(self.start, is_two, Mux(at_last, double, left == 2))),
+                    left.eq(Mux(start | at_last, count - 1, left - 1)),
+                    before_last.eq(Mux(start, is_two, Mux(at_last, double, left == 2))),
                 ]
             with m.If(self.moves):
-                m.d.sync += [at_last.eq(Mux(self.start, is_one, at_last_next)), last.eq(last_next)]
+                m.d.sync += [at_last.eq(Mux(start, is_one, at_last_next)), last.eq(last_next)]
             inner_last, inner_last_next = last, last_next
         return steps
 
@@ -176,8 +177,8 @@ class _Steps:
     and ``last`` will be after the step.
     """
 
-    def __init__(self, nest: LoopNest, m: Module) -> None:
-        self.nest, self.m = nest, m
+    def __init__(self, nest: LoopNest, m: Module, start: Value) -> None:
+        self.nest, self.m, self.start = nest, m, start
         self.reached, self.reached_next, self.last_next = dict[str, Value](), dict[str, Value](), dict[str, Value]()
         self.registers = dict[tuple[str, ...], Value]()
 
@@ -209,11 +210,11 @@ class _Steps:
         return register
 
     def _reaches(self, level: str) -> Value:
-        return self.nest.start | self.reached[level]
+        return self.start | self.reached[level]
 
     def _will_increment(self, outer: str, inner: str) -> Value:
         """What `increments` will be after this step."""
-        goes_on = self.nest.start | ~by_name(self.nest.last)[next(iter(self.nest.levels))]
+        goes_on = self.start | ~by_name(self.nest.last)[next(iter(self.nest.levels))]
         return self.reached_next[inner] & ~self.last_next[outer] & goes_on
 
     def _ahead(self, key: tuple[str, ...], value: Value, apart: bool) -> Value:
