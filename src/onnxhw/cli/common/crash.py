@@ -18,6 +18,16 @@ def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> Int
 
     With verbosity above 0 the traceback is printed as well.
     """
+    what = f"{type(error).__name__}: {error}"
+    try:
+        path = _written(error, arguments, verbosity)
+    except (OSError, MemoryError, ImportError):  # what has ended the command may be that there is no memory
+        return InternalError("E1901", what, hint="this is a bug: please report it; run again with -v for the details")
+    return InternalError("E1901", what, hint=f"this is a bug: please report it with the file {path}")
+
+
+def _written(error: BaseException, arguments: Sequence[str], verbosity: int) -> str:
+    """The file with everything about it, which is new."""
     import platform  # only here: it and importlib.metadata take long to import
 
     trace = "".join(traceback.format_exception(error))
@@ -30,14 +40,10 @@ def crash(error: BaseException, arguments: Sequence[str], verbosity: int) -> Int
         "",
         trace,
     ]
-    what = f"{type(error).__name__}: {error}"
-    try:
-        handle, path = tempfile.mkstemp(prefix="onnxhw-crash-", suffix=".txt")
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write("\n".join(lines))
-    except OSError:
-        return InternalError("E1901", what, hint="this is a bug: please report it; run again with -v for the details")
-    return InternalError("E1901", what, hint=f"this is a bug: please report it with the file {path}")
+    handle, path = tempfile.mkstemp(prefix="onnxhw-crash-", suffix=".txt")
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write("\n".join(lines))
+    return path
 
 
 def _version(package: str) -> str:
