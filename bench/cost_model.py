@@ -26,7 +26,7 @@ from sklearn.model_selection import LeaveOneOut
 
 from onnxhw.board import find
 from onnxhw.cli.common.exploration import design
-from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cluster import pool
 from onnxhw.config import HwConfig
 from onnxhw.devices.ecp5 import estimate
@@ -167,9 +167,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        with interruptible():
-            sys.exit(main())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(script_status(main))

@@ -26,7 +26,7 @@ from onnxhw.build import duration
 from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.flow import FlowEvent, FlowOptions, build, key_for, log_of
 from onnxhw.build.tools import package_of
-from onnxhw.cli.common.interrupts import interruptible
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cli.common.outdir import write_atomically
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import top
@@ -264,9 +264,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        with interruptible():
-            sys.exit(main())
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+    sys.exit(script_status(main))

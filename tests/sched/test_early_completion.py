@@ -18,6 +18,7 @@ from onnxhw.isa.units import Unit
 from onnxhw.program import DeviceProgram
 from onnxhw.sched import check, schedule
 from onnxhw.sched.early_completion import limits
+from onnxhw.sched.input_release import check_window, input_free
 
 EARLY = (Unit.ARRAY, Unit.VECTOR)
 
@@ -141,3 +142,18 @@ def test_forms_of_instructions(hw: HwConfig, program: DeviceProgram) -> None:
         assert spec.offset // 32 == waits.offset // 32  # a word that changes anyway
         assert kind.decode(kind(early=9).encode()) == kind(early=9)
         assert kind.parse("array early=9") == kind(early=9)
+
+
+def test_inputs_are_not_free_before_what_is_written_over_them_is_there(program: DeviceProgram) -> None:
+    """An instruction that is counted early and writes where an input lay: the next one is over later than it."""
+    ready = {entry.ready: name for name, entry in program.tensors.items()}
+    early = [index for unit, index, _ in early_ones(program) if unit == Unit.VECTOR and index + 1 in ready]
+    index, name = early[0], ready[early[0] + 1]
+    inputs = [dataclasses.replace(port, tensor=name) for port in program.inputs[:1]]
+    times = timeline(program.config, program.code)
+    alone = {**program.code, Unit.VECTOR: program.code[Unit.VECTOR][: index + 1], Unit.ARRAY: [], Unit.DEPTHWISE: []}
+    written = dataclasses.replace(program, inputs=inputs, outputs=[], code=alone)
+    assert input_free(written, times) == (0, index + 2)
+    short = dataclasses.replace(written, input_free=(0, index + 1))
+    with pytest.raises(InternalError, match=r"E1212 .*writes where an input lies after it has been counted"):
+        check_window(short, times)

@@ -139,6 +139,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             to_nowhere(sys.__stdout__ or sys.stdout)
             return CLOSED
         return said(output, crash(error.__cause__ or error, args, output.verbosity))  # a child's pipe, or a line's
+    except MemoryError:
+        what = "there is not enough memory"
+        return said(output, UsageError("E2917", what, hint="end other programs, or allow this one more (ulimit -v)"))
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             where, hint = str(error.filename or ""), "choose a shorter name"

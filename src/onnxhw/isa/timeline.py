@@ -19,8 +19,9 @@ Then, with P = oh_n * ow_n pixels per weight tile and T steps per tile load (R /
   depthwise unit does, too, with its own `shadow_ready` and P, which is more than MIN_TILE, for D;
 - a move ends as `onnxhw.isa.move_timing` says, and the next one issues behind it;
 - a vector instruction takes ``words * (K + G - 1)`` cycles plus the pipeline, where K is the window and G the number of
-  lane groups; of several planes each takes ``param_reads`` at least. The next one issues when it is done, or if it
-  `follows` it, after its end and no sooner than `vector_issue_interval` cycles after its issue.
+  lane groups; of several planes each takes ``param_reads`` at least. The next one issues when it is over, which is
+  `early` cycles after it is done, or if it `follows` it, after its end and no sooner than `vector_issue_interval`
+  cycles after its issue.
 
 The tile recurrences run across instructions: tiles are numbered over the whole program.
 """

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from ..errors import InternalError
 from ..ir.graph import Port
+from ..isa.early_instructions import early_of
 from ..isa.external_instructions import Move
 from ..isa.instructions import Array, Depthwise, Ordered, Vector
 from ..isa.timeline import Timeline
@@ -26,7 +27,8 @@ def input_free(program: DeviceProgram, times: Timeline) -> tuple[int, int]:
     A depthwise instruction has completed when a vector instruction has that waited for it: the one that drains it. So
     has a move that brings an input from external memory: of the first array and the first vector instruction that
     waited for all of them the one that completes earlier.
-    (0, 0) if the outputs lie where inputs do: these must be read before.
+    (0, 0) if the outputs lie where inputs do: these must be read before. An instruction that writes where an input lay,
+    and is counted early, is over when the next one is counted.
     """
     if program.in_segments:
         return _external_free(program, times)
@@ -38,7 +40,7 @@ def input_free(program: DeviceProgram, times: Timeline) -> tuple[int, int]:
     for unit in last:
         for index, instruction in enumerate(program.code.get(unit, ())):
             if inputs[_touched(instruction, word)].any():
-                last[unit] = index + 1
+                last[unit] = index + 1 + _writes_late(instruction, inputs)
     strips = last[Unit.DEPTHWISE]
     waited = (index + 1 for index, i in enumerate(program.code[Unit.VECTOR]) if i.after_depthwise >= strips)
     return last[Unit.ARRAY], max(last[Unit.VECTOR], next(waited, 0) if strips else 0)
@@ -63,7 +65,11 @@ def check_window(program: DeviceProgram, times: Timeline) -> None:
                 word = int(_touched(instruction, size)[int(hit.argmax())])
                 what = f"touches word {word} of an input, which shall be free after {done} {unit} instructions"
                 raise InternalError("E1212", what, where=f"{unit}[{index}] {instruction.text()}")
-    waited = max((i.after_depthwise for i in program.code.get(Unit.VECTOR, ())[: program.input_free[1]]), default=0)
+    counted = program.code.get(Unit.VECTOR, ())[: program.input_free[1]]
+    if counted and _writes_late(counted[-1], inputs):
+        what = "writes where an input lies after it has been counted, and with it the input is free"
+        raise InternalError("E1212", what, where=f"vector[{len(counted) - 1}] {counted[-1].text()}")
+    waited = max((i.after_depthwise for i in counted), default=0)
     for index, instruction in enumerate(program.code.get(Unit.DEPTHWISE, ())[waited:], waited):
         if inputs[_touched(instruction, size)].any():
             what = f"reads an input, which shall be free after {program.input_free[1]} vector instructions"
@@ -144,6 +150,13 @@ def _words(program: DeviceProgram, ports: Sequence[Port]) -> npt.NDArray[np.bool
     for port in ports:
         found[tensor_words(program, port.tensor)] = True
     return found
+
+
+def _writes_late(instruction: Ordered, inputs: npt.NDArray[np.bool_]) -> bool:
+    """Whether an instruction writes to an input's word after it has been counted as completed."""
+    if not isinstance(instruction, Vector) or not early_of(instruction):
+        return False
+    return bool(inputs[footprint.vector_writes(instruction)].any())
 
 
 def _touched(instruction: Ordered, word: int) -> Words:

@@ -14,6 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxhw.cli import main
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cli.common.supervisor import _descendants
 
 INTERRUPTED = "interrupted; nothing was written half\n"
@@ -185,6 +186,7 @@ def strike(number, frame):
         signal.raise_signal(signal.SIGINT)
 signal.signal(signal.SIGPROF, strike)
 from onnxhw.cli import main
+from onnxhw.cli.common.interrupts import script_status
 signal.setitimer(signal.ITIMER_PROF, {seconds}, 0.02)
 status = main()
 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -272,3 +274,13 @@ def test_other_errors_of_destructors_are_shown():
         "    def __del__(self): raise ValueError('mine')\n" \
         "with interruptible(): Dying()"  # fmt: skip
     assert "ValueError: mine" in subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+
+
+def test_a_script_that_is_interrupted_says_so(capsys):
+    def interrupted():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(5)
+
+    assert script_status(interrupted) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+    assert script_status(lambda: 3) == 3

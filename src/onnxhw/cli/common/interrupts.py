@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
@@ -135,6 +135,16 @@ def interruptible() -> Iterator[Interruption]:
             timer.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def script_status(main: Callable[[], int]) -> int:
+    """Exit status of a script whose `main` may be interrupted: then 130, and a word on standard error."""
+    try:
+        with interruptible():
+            return main()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def _in_native_import(frame: FrameType | None) -> bool:
