@@ -49,6 +49,9 @@ def test_bytes_of_an_inference_and_of_loading(digits_graph, unaligned: int) -> N
     waited, predicted = 1e3 * (line.seconds() - start), rates.line_ms(counted.alone)
     # On the simulated clock, whose core takes no time, and on which the host hears of answers in portions.
     assert predicted <= waited <= predicted + rates.line_ms(PORTION)
+    received = client.counters.received
+    client.run_all([inputs] * 3)
+    assert client.counters.received - received == counted.received + 2 * counted.streamed
 
 
 def test_bytes_of_a_linked_program() -> None:
@@ -70,3 +73,7 @@ def test_bytes_of_a_linked_program() -> None:
     counted = traffic_of(one)
     assert client.counters.sent - before == counted.sent
     assert counted.received <= client.counters.received - received <= counted.received + 4, "long answers without zeros"
+    received = client.counters.received
+    client.run_all([inputs] * 3)
+    whole = counted.received + 2 * counted.streamed
+    assert whole <= client.counters.received - received <= whole + 3 * 4
