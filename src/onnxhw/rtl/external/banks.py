@@ -25,7 +25,8 @@ class Bank:
         self.written = Countdown(external.wr, f"written_{number}")
         """Until PRECHARGE may come, after a column was written."""
         self.closable = Signal(init=1, name=f"closable_{number}")
-        """Closed, or may be: also from a cycle ahead, for the controller asks all banks at once."""
+        """Closed, or may be, if no command came in the cycle before: from a cycle ahead, for the controller asks all
+        banks at once, and where it asks no command came."""
 
 
 class Banks(wiring.Component):
@@ -104,13 +105,11 @@ class Banks(wiring.Component):
             bank.active.run(m, opens)
             bank.closed.run(m, touched & bank.open)
             bank.written.run(m, writes)
-            if_open = bank.active.ends & bank.written.after(writes)
             m.d.sync += bank.open.eq((bank.open ^ touched) & ~self.close)
-            m.d.sync += bank.closable.eq(Mux(touched, bank.open | (external.ras == 1), ~bank.open | if_open))
+            # Asked for a cycle behind the last command at the earliest, so none of this cycle counts.
+            m.d.sync += bank.closable.eq(~bank.open | (bank.active.ends & bank.written.ends))
             with m.If(touched_late & bank.open):
                 m.d.sync += self.rows[number].eq(row)
-            with m.If(self.close):
-                m.d.sync += bank.closable.eq(1)
         self._follow(m, banks, between, activate, apart)
         return m
 

@@ -125,6 +125,7 @@ class FrameChecks:
             m.d.sync += self.same_crc.eq(self.first_word == load_crc.crc)
             m.next = "SETTLE"
         with m.State("SETTLE"):  # the verdict is made of what is known now
+            m.d.sync += state.decides.eq(1)
             m.next = "DECIDE"
 
 

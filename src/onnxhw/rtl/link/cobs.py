@@ -84,27 +84,30 @@ class CobsEncoder(wiring.Component):
 
         ending = Signal()
         item = self.i.payload
+        # State COLLECT, in a register of its own: whether a byte is taken enables registers here and of the sender.
+        collects, taken = Signal(init=1), Signal()
+        m.d.comb += [self.i.ready.eq(collects & ~full), taken.eq(self.i.ready & self.i.valid)]
         # Written from registers: the memory may lie far away. What is released now can be read after that.
         address, byte, write = Signal(bits), Signal(8), Signal()
         m.d.comb += [address.eq(head), byte.eq(item.data)]
         m.d.sync += [mem.w_addr.eq(address), mem.w_data.eq(byte), mem.w_en.eq(write), readable.eq(released)]
+        counted = Signal()
+        m.d.comb += counted.eq(taken & (item.data != 0))
+        with m.If(taken):
+            m.d.sync += [ending.eq(item.last), collects.eq(counted & ~item.last & (length != 0xFE))]
+        with m.If(counted):
+            m.d.comb += write.eq(1)
+            m.d.sync += [head.eq(head + 1), length.eq(length + 1)]
         with m.FSM():
-            with m.State("COLLECT"):
-                m.d.comb += self.i.ready.eq(~full)
-                with m.If(self.i.valid & self.i.ready):
-                    m.d.sync += ending.eq(item.last)
-                    with m.If(item.data == 0):
-                        m.next = "CLOSE"
-                    with m.Else():
-                        m.d.comb += write.eq(1)
-                        m.d.sync += [head.eq(head + 1), length.eq(length + 1)]
-                        with m.If(item.last):
-                            m.next = "CLOSE_LAST"
-                        with m.Elif(length == 0xFE):
-                            m.next = "CLOSE"
+            with m.State("COLLECT"), m.If(taken):
+                with m.If(counted & item.last):
+                    m.next = "CLOSE_LAST"
+                with m.Elif(~counted | (length == 0xFE)):
+                    m.next = "CLOSE"
             with m.State("CLOSE"):
                 m.d.comb += [write.eq(1), address.eq(hole), byte.eq(length)]
                 m.d.sync += [hole.eq(head), head.eq(head + 1), released.eq(head), length.eq(1)]
+                m.d.sync += collects.eq(~ending)
                 m.next = "COLLECT"
                 with m.If(ending):
                     m.next = "CLOSE_LAST"
@@ -114,6 +117,7 @@ class CobsEncoder(wiring.Component):
             with m.State("DELIMIT"):
                 m.d.comb += [write.eq(1), byte.eq(0)]
                 m.d.sync += [hole.eq(head + 1), head.eq(head + 2), released.eq(head + 1), length.eq(1)]
+                m.d.sync += collects.eq(1)
                 m.next = "COLLECT"
 
         # The line is slow: one byte every few cycles. Two cycles from EMPTY to TAKE are the memory's latency. Whether

@@ -116,8 +116,7 @@ class CommandEngine(wiring.Component):
             m.d.comb += self.host_last.eq((state.left == 1) | (state.step != 0))
             with m.If(self.stopped):
                 m.d.sync += state.loaded.eq(0)
-        with m.If(self.host_we | state.passes):
-            m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
+        self._aim(m, frame, checks, state)
         with m.If(self.baked):
             m.d.sync += state.loaded.eq(1)
         with m.If(state.restarts):
@@ -138,6 +137,32 @@ class CommandEngine(wiring.Component):
             self._answer(m, frame, checks, state, sender)
             self._fetch(m, frame, checks, state, sender, description.r_data, own)
         return m
+
+    def _aim(self, m: Module, frame: Any, checks: FrameChecks, state: LinkState) -> None:
+        """Where the next access goes: with what a command names, on behind each access, and to places of its own for
+        words of input and the last count of a COMMIT. Registers of one bit tell when, not the FSM: the address lies on
+        its way to memories all over the device, far from the FSM."""
+        is_ = checks.command
+        m.d.sync += [state.decides.eq(0), state.streams.eq(0), state.apart.eq(0)]
+        with m.If(self.host_we | state.passes):
+            m.d.sync += self.host_addr.eq(self.host_addr + state.step + 1)
+        with m.If(state.decides):
+            words = is_[Command.READ] | (is_[Command.WRITE] & ~checks.input)
+            m.d.sync += [
+                state.step.eq(Mux(words, frame.head[20:24], 0)),
+                self.host_space.eq(Mux(words, frame.head[16:20], Space.CONTROL)),
+                self.host_addr.eq(Control.RUN),
+            ]
+            with m.If(words | is_[Command.INFO]):
+                m.d.sync += self.host_addr.eq(frame.rest[:24])
+            with m.If(is_[Command.WRITE] & checks.input):
+                m.d.sync += self.host_addr.eq(Control.LATENCY)
+            with m.If(is_[Command.COMMIT]):
+                m.d.sync += self.host_addr.eq(Control.LOAD_COUNT)
+        with m.If(state.streams):
+            m.d.sync += [self.host_space.eq(Space.INPUT), self.host_addr.eq(state.reply_address)]
+        with m.If(state.apart):
+            m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
 
     def _registers(self, state: LinkState, load_crc: Any) -> Any:
         """The word of the link's own registers at `host_addr`."""
@@ -185,11 +210,6 @@ class CommandEngine(wiring.Component):
                 state.reply_address.eq(frame.rest[:24]),
                 status.eq(Status.OK),
                 state.first.eq(1),
-                state.step.eq(Mux(is_[Command.READ] | is_[Command.WRITE], frame.head[20:24], 0)),
-                self.host_space.eq(Mux(is_[Command.READ] | is_[Command.WRITE], frame.head[16:20], Space.CONTROL)),
-                self.host_addr.eq(
-                    Mux(is_[Command.READ] | is_[Command.WRITE] | is_[Command.INFO], frame.rest[:24], Control.RUN)
-                ),
             ]
             m.next = "HEAD"
             for verdict, told in refusals.items():
@@ -243,16 +263,15 @@ class CommandEngine(wiring.Component):
             m.next = "WRITE"
             with m.If(is_[Command.WRITE] & checks.input):
                 # The first cycle of STREAM makes an access to INPUT of what follows.
-                m.d.sync += [self.host_we.eq(~state.late), self.host_space.eq(Space.CONTROL)]
-                m.d.sync += [self.host_addr.eq(Control.LATENCY), state.first.eq(0), state.complete.eq(0)]
-                m.d.sync += state.step.eq(0)
+                m.d.sync += [self.host_we.eq(~state.late), state.streams.eq(1)]
+                m.d.sync += [state.first.eq(0), state.complete.eq(0)]
                 m.d.sync += state.following.eq(frame.rest[:24] + frame.rest[24:])
                 m.next = "STREAM"
             with m.Elif(is_[Command.WRITE] & ~checks.data):
                 m.d.sync += state.loaded.eq(0)
                 self._forget_inputs(m, state)
             with m.If(is_[Command.COMMIT]):
-                m.d.sync += [state.loaded.eq(1), self.host_addr.eq(Control.LOAD_COUNT), state.first.eq(0)]
+                m.d.sync += [state.loaded.eq(1), state.first.eq(0)]
                 m.d.sync += [state.index.eq(HEADER_WORDS + 1), state.left.eq(commit_words(self.info.external) - 1)]
             with m.If(is_[Command.RESET] & frame.rest[0]):
                 m.d.sync += [state.clears.eq(1), state.loaded.eq(0)]
@@ -306,9 +325,8 @@ class CommandEngine(wiring.Component):
             m.d.sync += [state.phase.eq(state.phase + 1), some.eq(counted)]
             with m.If((state.phase == 1) & ~state.first):  # the word comes in the next cycle
                 m.d.sync += self.host_we.eq(1)
-                if self.info.external:  # the last of the counts stands apart
-                    with m.If(checks.command[Command.COMMIT] & last):
-                        m.d.sync += self.host_addr.eq(Control.MOVE_COUNT)
+            if self.info.external:  # the last of the counts stands apart
+                m.d.sync += state.apart.eq((state.phase == 0) & checks.command[Command.COMMIT] & (state.left == 1))
             with m.If((state.phase == 7) & state.host_waiting):
                 m.d.sync += state.phase.eq(7)
             with m.Elif(state.phase == 7):

@@ -138,36 +138,36 @@ class FrameSender(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [given.eq(self.i.payload), offered.eq(self.i.valid)]
         word, lane, last, closing = Signal(32), Signal(2), Signal(), Signal()
+        sending = Signal()  # state BYTES, in a register of its own: it enables registers here and of the encoder
         # Bytes are counted into the CRC a cycle late: that the encoder takes one is known late in a cycle.
         counted, byte = Signal(), Signal(8)
         m.d.sync += [counted.eq(0), byte.eq(word[:8])]
         m.d.comb += [
+            encoder.i.valid.eq(sending),
             encoder.i.payload.data.eq(word[:8]),
             encoder.i.payload.last.eq(closing & (lane == 3)),
             check.data.eq(byte),
             check.valid.eq(counted),
         ]
+        with m.If(sending & encoder.i.ready):
+            m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1), counted.eq(~closing), sending.eq(lane != 3)]
         with m.FSM() as fsm:
             m.d.sync += self.idle.eq(fsm.ongoing("WORD") & encoder.empty)
             with m.State("WORD"):
                 m.d.sync += [word.eq(given.word), last.eq(given.last)]
                 with m.If(offered):
-                    m.d.sync += offered.eq(0)
+                    m.d.sync += [offered.eq(0), sending.eq(1)]
                     m.next = "BYTES"
-            with m.State("BYTES"):
-                m.d.comb += encoder.i.valid.eq(1)
-                with m.If(encoder.i.ready):
-                    m.d.sync += [word.eq(word[8:]), lane.eq(lane + 1), counted.eq(~closing)]
-                    with m.If(lane == 3):
-                        m.next = "WORD"
-                        with m.If(closing):
-                            m.next = "CLOSE"
-                        with m.Elif(last):
-                            m.next = "COUNTED"
+            with m.State("BYTES"), m.If(encoder.i.ready & (lane == 3)):
+                m.next = "WORD"
+                with m.If(closing):
+                    m.next = "CLOSE"
+                with m.Elif(last):
+                    m.next = "COUNTED"
             with m.State("COUNTED"):
                 m.next = "CRC"
             with m.State("CRC"):
-                m.d.sync += [word.eq(check.crc), closing.eq(1)]
+                m.d.sync += [word.eq(check.crc), closing.eq(1), sending.eq(1)]
                 m.next = "BYTES"
             with m.State("CLOSE"):
                 m.d.comb += check.start.eq(1)

@@ -28,9 +28,7 @@ def stream(m: Module, state: LinkState, host: Any, one_left: Signal) -> None:
     core tells decides late in a cycle whether a word is read, so `one_left` follows here.
     """
     with m.State("STREAM"):
-        with m.If(state.phase == 0):
-            m.d.sync += [host.host_space.eq(Space.INPUT), host.host_addr.eq(state.reply_address)]
-            m.d.sync += state.phase.eq(1)
+        m.d.sync += state.phase.eq(1)
         with m.If(~host.host_waiting):
             m.d.comb += state.read.eq(1)
             m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1), one_left.eq(state.left == 2)]

@@ -46,6 +46,12 @@ class LinkState:
         """A RUN waits for them."""
         self.passes = Signal()
         """A word was read a cycle ago: `host_addr` goes on to the next."""
+        self.decides = Signal()
+        """State DECIDE begins: the host port is aimed at what the command names."""
+        self.streams = Signal()
+        """State STREAM begins: it is aimed at words of input."""
+        self.apart = Signal()
+        """The next word written is the last count of a COMMIT, which stands apart."""
         self.forgets = Signal()
         """In the next cycle `complete` and `armed` end, as `following` does with `restarts`: many decide that."""
         self.restarts = Signal()
