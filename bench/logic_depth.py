@@ -123,9 +123,9 @@ class Netlist:
                 driver = self.cells[self.drivers[bit][0]]["type"] if bit in self.drivers else ""
                 beside = pin == "DI" and driver in COMBINATIONAL  # the table is in the register's slice
                 time = self.arrival(bit)[0] + (0.0 if beside else wire(self.loads[bit]))
-                kind = f"{_kind(name)} {cell['type']}"
+                kind = f"{without_numbers(name)} {cell['type']}"
                 if cell["type"] == "TRELLIS_FF":
-                    kind = f"{_kind(self.names.get(cell['connections']['Q'][0], name))} {pin}"
+                    kind = f"{without_numbers(self.names.get(cell['connections']['Q'][0], name))} {pin}"
                 counts[kind] += 1
                 if kind not in slowest or time > slowest[kind][0]:
                     slowest[kind] = time, bit
@@ -141,7 +141,7 @@ class Netlist:
             at = before
 
 
-def _kind(name: str) -> str:
+def without_numbers(name: str) -> str:
     """A name without its numbers."""
     return re.sub(r"\[\d+\]|\$\d+|_\d+(?=$|\.)", "", name)
 

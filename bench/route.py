@@ -5,7 +5,7 @@
 
 Each argument is PRESET:BOARD; default is every board's own preset. A result that misses the clock is reported, not
 refused. Results come from the bitstream cache when they are there. Of a run that is stopped no process is left, and the
-tools' logs lie in --logs, a folder per preset and board.
+tools' logs lie in --logs, a folder per preset and board, with the routed design (bench/late_ends.py).
 
 With --workers and --record a seed is recorded when it is done, and what is recorded of the same design (its key says
 so) is not routed again and stays, also on another machine: five seeds of a large board take hours.

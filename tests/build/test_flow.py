@@ -245,6 +245,7 @@ def test_a_placer_that_does_not_converge_makes_room_for_the_other(monkeypatch, s
     assert found.config == plain.config, "as with the other placer from the begin"
     assert found.key != plain.key
     assert {path.name for path in (tmp_path / "logs").glob("nextpnr*")} == {"nextpnr-1.log", "nextpnr-1.heap.log"}
+    assert '"ROUTING"' in (tmp_path / "logs" / "routed.json").read_text()
 
 
 @pytest.mark.parametrize(

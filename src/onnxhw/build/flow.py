@@ -42,6 +42,8 @@ STATIC, HEAP = "static", "heap"
 STEPS = 5000
 """Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
 of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
+ROUTED = "routed.json"
+"""The routed design, with places and wires, where a family's tools write one."""
 OF_ONE_DESIGN = {"E5201", "E7102"}
 """Errors of `build` that say nothing of other designs: one has no room, or a tool ends with an error."""
 
@@ -204,8 +206,8 @@ def build(
     and a design in which no clock is constrained to it is refused. Errors: `DoesNotFitError` E5201 before place and
     route, `TimingError` E6101 or E6102 (unless `require_timing` is false) about the best result, `ToolError` E71xx. A
     result that misses its clock is kept, too, and refused again. With a `recipe`, everything that the design is made
-    of, a result that is in the cache is found without elaborating it. The tools' logs are copied to the folder `logs`,
-    however the run ends.
+    of, a result that is in the cache is found without elaborating it. The tools' logs and `ROUTED` are copied to the
+    folder `logs`, however the run ends.
     """
     options = options or FlowOptions(seeds=board.seeds[:1])
     versions, store = tool_versions(family_of(board)), cache or Cache("bitstream")
@@ -339,7 +341,7 @@ def _run(
                 stage.text = f"seed {seed}: {fmax}"
             if best is None or _slack(report) > _slack(best[0]):
                 config = (directory / family.routed).read_text()
-                best = (report, seed, config, family.locate(json.loads((directory / "routed.json").read_text())))
+                best = (report, seed, config, family.locate(json.loads((directory / ROUTED).read_text())))
             if report.timing_met:
                 break
     if best is None:
@@ -352,13 +354,13 @@ def _run(
 
 @contextmanager
 def _kept(directory: Path, logs: Path | None) -> Iterator[None]:
-    """Copy the tools' logs to `logs` when the block ends, however it does."""
+    """Copy the tools' logs, and the design as it was routed last, to `logs` when the block ends, however it does."""
     try:
         yield
     finally:
         if logs:
             logs.mkdir(parents=True, exist_ok=True)
-            for path in (*directory.glob("*.rpt"), *directory.glob("*.log")):
+            for path in (*directory.glob("*.rpt"), *directory.glob("*.log"), *directory.glob(ROUTED)):
                 shutil.copy(path, logs / path.name)
 
 
