@@ -20,22 +20,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from logic_depth import without_numbers
+from logic_depth import CLOCKS, without_numbers
 
 from onnxhw.board import find
 from onnxhw.build import tools
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.devices import family_of
 from onnxhw.devices.ecp5.parts import part_options
 from onnxhw.devices.netlist import top_module
 from onnxhw.errors import OnnxhwError
 
-CLOCKS = {"CLK", "WCK", "CLKA", "CLKB", "CLK0", "CLK1", "CLK2", "CLK3"}
-"""Pins that a value is launched from."""
 _TIMES = r"\([^:()]*:[^:()]*:([\d.e+-]+)\)"
 _WIRE = re.compile(rf"\(INTERCONNECT (\S+) (\S+) {_TIMES} {_TIMES}\)")
 _PATH = re.compile(rf"\(IOPATH (\S+) (\S+) {_TIMES} {_TIMES}\)")
 _CHECK = re.compile(rf"\(SETUPHOLD \(posedge (\S+)\) \(\w+ (\S+)\) {_TIMES}")
 _PLACE = re.compile(r"X(\d+)/Y(\d+)/")
+
+
+class NotRoutedError(ValueError):
+    """A file where a routed design belongs."""
 
 
 class Pin(NamedTuple):
@@ -166,6 +169,18 @@ def told(timing: Timing, cells: Mapping[str, Any], end: Pin) -> Iterator[str]:
         before = time, pin
 
 
+def cells_of(routed: Path) -> dict[str, Any]:
+    """The cells of a routed design by name. Errors: `NotRoutedError`."""
+    try:
+        found: dict[str, Any] = top_module(json.loads(routed.read_text()))["cells"]
+        placed = any(place(cell) for cell in found.values())
+    except (ValueError, LookupError, AttributeError, TypeError) as error:
+        raise NotRoutedError(f"{routed} is no netlist of nextpnr's") from error
+    if not placed:
+        raise NotRoutedError(f"{routed} has no placed cells; bench/route.py leaves such a file beside its logs")
+    return found
+
+
 def delays_of(routed: Path, board_name: str) -> Delays:
     """Let nextpnr read a routed design again and tell its delays. Errors: as of `tools.run`."""
     options = part_options(find(board_name))
@@ -188,9 +203,9 @@ def main() -> int:
     try:
         if family_of(find(args.board)).name != "ecp5":
             parser.error(f"{args.board} has no ECP5")
-        cells = top_module(json.loads(args.routed.read_text()))["cells"]
+        cells = cells_of(args.routed)
         timing = Timing(delays_of(args.routed, args.board), cells)
-    except (OnnxhwError, OSError, ValueError) as error:
+    except (OnnxhwError, NotRoutedError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     late = [(time, end) for time, end in timing.ends() if time > args.ns * 1000]
@@ -206,4 +221,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_status(main))

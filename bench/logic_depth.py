@@ -22,6 +22,7 @@ from typing import Any
 
 from onnxhw.board import Board, find
 from onnxhw.build.flow import FlowOptions, elaborate, synthesize
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import top
 from onnxhw.compiler.cost import line_rate
@@ -36,7 +37,7 @@ about as nextpnr has them for speed grade 6."""
 START = {"TRELLIS_FF": 0.52, "DP16KD": 0.8, "MULT18X18D": 1.0, "TRELLIS_DPR16X4": 0.5}
 """From the clock's edge to the output of a cell with a register; a block RAM's is its output register."""
 COMBINATIONAL = {"LUT4": TABLE, "PFUMX": WIDE, "L6MUX21": WIDE, "CCU2C": 0.0}
-CLOCKS = {"CLK", "CLKA", "CLKB", "CLK0", "WCK"}
+CLOCKS = {"CLK", "CLKA", "CLKB", "CLK0", "CLK1", "CLK2", "CLK3", "WCK"}
 SELECTS = {"C0", "SD"}
 """Inputs of a multiplexer that come over a wire; the others come from the tables beside it."""
 
@@ -182,4 +183,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_status(main))

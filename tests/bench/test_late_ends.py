@@ -1,9 +1,11 @@
 """The ends of a routed design by nextpnr's delays: which is the latest, and over which cells and wires it comes."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
-from late_ends import Delays, Pin, Timing, read_sdf, told
+from late_ends import Delays, NotRoutedError, Pin, Timing, cells_of, read_sdf, told
 
 SDF = r"""
 (INTERCONNECT unit.q\[0\]/Q table/A (300:350:400) (310:355:390))
@@ -78,3 +80,21 @@ def test_a_long_chain_does_not_end_the_stack(delays: Delays) -> None:
         delays.paths[Pin(f"c{n}", "F")] = [(Pin(f"c{n}", "A"), 1.0)]
     delays.wires[Pin("near", "M")] = Pin(f"c{length - 1}", "F"), 0.0
     assert Timing(delays, CELLS).ends()[0] == (525 + 101.0 * length, Pin("near", "M"))
+
+
+@pytest.mark.parametrize("text", ["x", "[]", "{}", '{"modules": {}}', '{"modules": {"a": {"attributes": {}}}}'])
+def test_a_file_that_is_no_routed_design_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(NotRoutedError, match=r"a\.json is no netlist of nextpnr's"):
+        cells_of(tmp_path / "a.json")
+
+
+def test_a_netlist_without_places_is_refused(tmp_path: Path) -> None:
+    cells = {"a": {"type": "LUT4", "attributes": {}, "connections": {}}}
+    record = {"modules": {"chip": {"attributes": {"top": 1}, "cells": cells}}}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    with pytest.raises(NotRoutedError, match="has no placed cells"):
+        cells_of(tmp_path / "a.json")
+    cells["a"]["attributes"] = {"NEXTPNR_BEL": "X1/Y2/SLICEA.K0"}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert list(cells_of(tmp_path / "a.json")) == ["a"]

@@ -186,7 +186,6 @@ def strike(number, frame):
         signal.raise_signal(signal.SIGINT)
 signal.signal(signal.SIGPROF, strike)
 from onnxhw.cli import main
-from onnxhw.cli.common.interrupts import script_status
 signal.setitimer(signal.ITIMER_PROF, {seconds}, 0.02)
 status = main()
 signal.setitimer(signal.ITIMER_PROF, 0)
