@@ -27,14 +27,11 @@ def stream(m: Module, state: LinkState, host: Any, one_left: Signal) -> None:
     States STREAM and PLACE of the FSM at hand, which end in its state HEAD. `host` has the ports to the core. What the
     core tells decides late in a cycle whether a word is read, so `one_left` follows here.
     """
-    with m.State("STREAM"):
-        m.d.sync += state.phase.eq(1)
-        with m.If(~host.host_waiting):
-            m.d.comb += state.read.eq(1)
-            m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1), one_left.eq(state.left == 2)]
-            with m.If(one_left):
-                m.d.sync += state.phase.eq(0)
-                m.next = "PLACE"
+    with m.State("STREAM"), m.If(~host.host_waiting):
+        m.d.comb += state.read.eq(1)
+        m.d.sync += [state.index.eq(state.index + 1), state.left.eq(state.left - 1), one_left.eq(state.left == 2)]
+        with m.If(one_left):
+            m.next = "PLACE"
     with m.State("PLACE"):
         waits = host.input_busy | (host.input_over & state.armed & host.running)
         m.d.sync += state.placed.eq((state.phase >= 6) & ~waits & ~state.placed)
