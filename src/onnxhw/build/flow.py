@@ -16,7 +16,7 @@ from typing import Any
 
 from ..board import Board
 from ..devices import family_of
-from ..devices.family import NAME, BlockRamLocation, Family, ToolCommand, check_fit
+from ..devices.family import NAME, ROUTED, BlockRamLocation, Family, ToolCommand, check_fit
 from ..devices.netlist import top_module
 from ..devices.report import WORDS, RouteReport
 from ..errors import DoesNotFitError, TimingError, UsageError
@@ -42,8 +42,6 @@ STATIC, HEAP = "static", "heap"
 STEPS = 5000
 """Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
 of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
-ROUTED = "routed.json"
-"""The routed design, with places and wires, where a family's tools write one."""
 OF_ONE_DESIGN = {"E5201", "E7102"}
 """Errors of `build` that say nothing of other designs: one has no room, or a tool ends with an error."""
 

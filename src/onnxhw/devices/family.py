@@ -23,6 +23,8 @@ FILL = 0.91
 
 NAME = "top"
 """The top module, and how the tools' files begin."""
+ROUTED = "routed.json"
+"""The netlist that place and route writes, with places and wires."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ class Family(Protocol):
         ...
 
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
-        """Place and route; leaves `routed`, ``routed.json`` and ``report.json``. A missed clock is no failure."""
+        """Place and route; leaves `routed`, `ROUTED` and ``report.json``. A missed clock is no failure."""
         ...
 
     def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
@@ -188,7 +190,7 @@ class Family(Protocol):
         ...
 
     def locate(self, routed: Mapping[str, Any]) -> list[BlockRamLocation]:
-        """The block RAMs in the netlist ``routed.json``, by number."""
+        """The block RAMs in the netlist `ROUTED`, by number."""
         ...
 
     def bake(self, routed: str, locations: Sequence[BlockRamLocation], images: Mapping[str, Sequence[int]]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...board import Board
 from ...config import HwConfig
-from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
+from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
 from . import carry, dividers, mapping, parts, pins, report, timing
 
@@ -103,7 +103,7 @@ class Ecp5:
         """nextpnr-ecp5."""
         arguments = (
             *parts.part_options(board), "--seed", str(seed),
-            "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", "routed.json",
+            "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", ROUTED,
             "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log,
             "--placer", parts.PLACERS.get(parts.die(board.device), parts.PLACER), *options,
         )  # fmt: skip

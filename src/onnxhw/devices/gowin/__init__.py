@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...board import Board
 from ...config import HwConfig
 from ...errors import UsageError
-from ..family import NAME, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
+from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
 from ..report import RouteReport
 from . import dividers, mapping, parts, pins, report, through, timing
 
@@ -24,7 +24,7 @@ class Gowin:
     tools: tuple[str, ...] = ("yosys", NEXTPNR, "gowin_pack")
     stages: tuple[str, str, str] = ("yosys", "nextpnr", "gowin_pack")
     small = parts.FAMILY
-    routed = "routed.json"
+    routed = ROUTED
     cells: Mapping[str, str] = report.KINDS
     memory, multiplier = timing.MEMORY, timing.MULTIPLIER
     flash_clock = False

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..family import ROUTED
 from ..identity import identity
 from ..path import CellNames
 from ..report import ClockResult, RouteReport, read_report
@@ -70,7 +71,7 @@ def without_passed(found: RouteReport, routed: Mapping[str, Any]) -> RouteReport
 
 def report(record: Mapping[str, Any], directory: Path) -> RouteReport:
     """What `RouteReport` keeps of the JSON that nextpnr writes, with the clock bounded by what that leaves out."""
-    routed = json.loads((directory / "routed.json").read_text())
+    routed = json.loads((directory / ROUTED).read_text())
     found = without_passed(shared(read_report(record, KINDS, NAMES), record["utilization"]), routed)
     return bounded(found, bound.slowest(routed, (directory / SDF).read_text()))
 
