@@ -15,70 +15,26 @@ import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from logic_depth import CLOCKS, without_numbers
 
 from onnxhw.board import find
 from onnxhw.build import tools
 from onnxhw.cli.common.interrupts import script_status
-from onnxhw.devices import family_of
+from onnxhw.devices import family_of, sdf
 from onnxhw.devices.ecp5.parts import part_options
 from onnxhw.devices.netlist import top_module
+from onnxhw.devices.sdf import Delays, Pin
 from onnxhw.errors import OnnxhwError
 
-_TIMES = r"\([^:()]*:[^:()]*:([\d.e+-]+)\)"
-_WIRE = re.compile(rf"\(INTERCONNECT (\S+) (\S+) {_TIMES} {_TIMES}\)")
-_PATH = re.compile(rf"\(IOPATH (\S+) (\S+) {_TIMES} {_TIMES}\)")
-_CHECK = re.compile(rf"\(SETUPHOLD \(posedge (\S+)\) \(\w+ (\S+)\) {_TIMES}")
 _PLACE = re.compile(r"X(\d+)/Y(\d+)/")
 
 
 class NotRoutedError(ValueError):
     """A file where a routed design belongs."""
-
-
-class Pin(NamedTuple):
-    """A pin of a cell."""
-
-    cell: str
-    port: str
-
-
-@dataclass
-class Delays:
-    """What an SDF tells, in picoseconds at the slowest: of wires, by sink; through cells, by output; and the setup time
-    of registers' inputs, with their clock's pin."""
-
-    wires: dict[Pin, tuple[Pin, float]]
-    paths: dict[Pin, list[tuple[Pin, float]]]
-    setups: dict[Pin, tuple[str, float]]
-
-
-def read_sdf(lines: Iterable[str]) -> Delays:
-    """The delays of an SDF file as nextpnr writes it, a statement per line."""
-    found = Delays({}, defaultdict(list), {})
-    cell = ""
-    for line in map(str.strip, lines):
-        if match := _WIRE.match(line):
-            driver, sink = (Pin(*_name(match[k]).rsplit("/", 1)) for k in (1, 2))
-            found.wires[sink] = driver, max(float(match[3]), float(match[4]))
-        elif line.startswith("(INSTANCE "):
-            cell = _name(line[len("(INSTANCE ") : -1])
-        elif match := _PATH.match(line):
-            delay = max(float(match[3]), float(match[4]))
-            found.paths[Pin(cell, _name(match[2]))].append((Pin(cell, _name(match[1])), delay))
-        elif match := _CHECK.match(line):
-            found.setups[Pin(cell, _name(match[1]))] = _name(match[2]), float(match[3])
-    return found
-
-
-def _name(text: str) -> str:
-    """A name without its escapes."""
-    return re.sub(r"\\(.)", r"\1", text) if "\\" in text else text
 
 
 class Timing:
@@ -190,7 +146,7 @@ def delays_of(routed: Path, board_name: str) -> Delays:
         again = ("--json", "routed.json", "--no-pack", "--no-place", "--sdf", "delays.sdf", "--timing-allow-fail")
         tools.run("nextpnr-ecp5", [*options, *again, "--quiet"], folder)
         with (folder / "delays.sdf").open() as lines:
-            return read_sdf(lines)
+            return sdf.read(lines)
 
 
 def main() -> int:

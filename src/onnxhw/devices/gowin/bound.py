@@ -9,11 +9,12 @@ Delays of logic, registers and block RAMs are the worst of the vendor's timing f
 data sheet's table could not be had: those are assumptions, marked so, and `MARGIN` is on top of everything.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ..sdf import Pin, read
 
 MARGIN = 1.25
 """Of every path: the tables are of the slowest corner of C8/I7, but neither they nor the assumptions were measured."""
@@ -35,7 +36,6 @@ READ = "RAD"
 CLOCKS = ("CLK", "CLKA", "CLKB")
 REGISTERS = ("AREG", "BREG", "OUT_REG")
 """Parameters of a multiplier: without these registers its product would be a part of longer paths."""
-WIRE = re.compile(r"\(INTERCONNECT (\S+) (\S+) \([^:]*:[^:]*:([\d.e+-]+)\) \([^:]*:[^:]*:([\d.e+-]+)\)\)")
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,6 @@ def kind_of(cell: Mapping[str, Any]) -> str:
     return next((kind for kind in START_NS if cell["type"].startswith(kind)), "")
 
 
-def wires(sdf: str) -> dict[tuple[str, str], float]:
-    """The routed delay in ns of every wire of an SDF file, by ``cell/port`` at both ends."""
-    return {
-        (one.replace("\\", ""), other.replace("\\", "")): max(float(rise), float(fall)) / 1000
-        for one, other, rise, fall in WIRE.findall(sdf)
-    }
-
-
 def _inputs(cell: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     """Ports and nets of a cell's connected inputs."""
     for port, bits in cell["connections"].items():
@@ -91,9 +83,9 @@ def _through(kind: str, port: str, out: str) -> float:
 class _Paths:
     """Arrivals at the outputs of all cells. A wire of which no delay is known is taken for the longest of all."""
 
-    def __init__(self, cells: Mapping[str, Any], delays: Mapping[tuple[str, str], float]) -> None:
+    def __init__(self, cells: Mapping[str, Any], delays: Mapping[Pin, tuple[Pin, float]]) -> None:
         self.cells, self.delays = cells, delays
-        self.unknown_ns = max(delays.values(), default=0.0)
+        self.unknown_ns = max((ps for _, ps in delays.values()), default=0.0) / 1000
         self.drivers: dict[int, tuple[str, str]] = {}
         for name, cell in cells.items():
             for port, bits in cell["connections"].items():
@@ -108,7 +100,7 @@ class _Paths:
         known = self.arrivals.get(driver) if driver else None
         if known is None or driver is None:
             return None
-        wire = self.delays.get((f"{driver[0]}/{driver[1]}", f"{name}/{port}"), self.unknown_ns)
+        wire = self.delays[pin][1] / 1000 if (pin := Pin(name, port)) in self.delays else self.unknown_ns
         return _Arrival(known.ns + wire, known.wires_ns + wire, known.start, known.levels)
 
     def _run(self) -> None:
@@ -165,7 +157,7 @@ class _Paths:
 def slowest(routed: Mapping[str, Any], sdf: str) -> PathBound:
     """The slowest path of a design, from the netlist and the SDF file that nextpnr has written."""
     cells = {name: cell for module in routed["modules"].values() for name, cell in module.get("cells", {}).items()}
-    paths, worst = _Paths(cells, wires(sdf)), PathBound()
+    paths, worst = _Paths(cells, read(sdf.splitlines()).wires), PathBound()
     for name, cell in cells.items():
         kind = kind_of(cell)
         if not kind:
