@@ -11,110 +11,43 @@ has them: of a `mini` that it gives 137.78 MHz the latest end comes after 7,258 
 
 import argparse
 import json
-import re
 import sys
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from logic_depth import CLOCKS, without_numbers
+from logic_depth import without_numbers
 
 from onnxhw.board import find
 from onnxhw.build import tools
 from onnxhw.cli.common.interrupts import script_status
 from onnxhw.devices import family_of, sdf
+from onnxhw.devices.ecp5.closure.placed import place
 from onnxhw.devices.ecp5.parts import part_options
 from onnxhw.devices.netlist import top_module
 from onnxhw.devices.sdf import Delays, Pin
+from onnxhw.devices.static_timing import NEVER, StaticTiming
 from onnxhw.errors import OnnxhwError
-
-_PLACE = re.compile(r"X(\d+)/Y(\d+)/")
 
 
 class NotRoutedError(ValueError):
     """A file where a routed design belongs."""
 
 
-class Timing:
-    """When the inputs of registers have their values, by ways from other registers of the design's largest clock."""
-
-    def __init__(self, delays: Delays, cells: Mapping[str, Any]) -> None:
-        self.delays, self._clocks = delays, {}
-        for name, cell in cells.items():
-            for port in CLOCKS & cell["connections"].keys():
-                if bits := cell["connections"][port]:
-                    self._clocks[Pin(name, port)] = bits[0]
-        ends = Counter(self._clocks.get(Pin(pin.cell, clock)) for pin, (clock, _) in delays.setups.items())
-        del ends[None]
-        self.clock = max(ends, key=lambda bit: ends[bit], default=None)
-        self._arrivals: dict[Pin, tuple[float | None, Pin | None]] = {}
-
-    def ends(self) -> list[tuple[float, Pin]]:
-        """Every end with its time, setup included, the latest first."""
-        found = []
-        for pin, (clock, setup) in self.delays.setups.items():
-            if self._clocks.get(Pin(pin.cell, clock)) == self.clock:
-                time = self.arrival(pin)[0]
-                if time is not None:
-                    found.append((time + setup, pin))
-        return sorted(found, reverse=True)
-
-    def arrival(self, end: Pin) -> tuple[float | None, Pin | None]:
-        """When a pin has its value, None if it comes from no register of the clock; and the pin before it on the
-        slowest way. Ways are long, so what is missing is kept in a list, not on the stack."""
-        missing = [end]
-        while missing:
-            pin = missing[-1]
-            before = list(self._before(pin))
-            if pin not in self._arrivals:
-                self._arrivals[pin] = None, None  # what a loop would find
-                unknown = [other for other, _ in before if other not in self._arrivals and not self._launches(other)]
-                if unknown:
-                    missing += unknown
-                    continue
-            missing.pop()
-            times = [(time + delay, other) for other, delay in before if (time := self._time(other)) is not None]
-            if times:
-                self._arrivals[pin] = max(times)
-        return self._arrivals[end]
-
-    def _time(self, pin: Pin) -> float | None:
-        return 0.0 if self._launches(pin) else self._arrivals[pin][0]
-
-    def _launches(self, pin: Pin) -> bool:
-        return pin.port in CLOCKS
-
-    def _before(self, pin: Pin) -> Iterator[tuple[Pin, float]]:
-        if pin in self.delays.wires:
-            yield self.delays.wires[pin]
-        for other, delay in self.delays.paths.get(pin, ()):
-            if not self._launches(other) or self._clocks.get(other) == self.clock:
-                yield other, delay
-
-    def way(self, end: Pin) -> list[tuple[float, Pin]]:
-        """The slowest way to an end, from the register's output on."""
-        found = []
-        at: Pin | None = end
-        while at is not None and not self._launches(at):
-            time, before = self.arrival(at)
-            found.append((time or 0.0, at))
-            at = before
-        return found[::-1]
+def late_ends(timing: StaticTiming, later: float) -> list[tuple[float, int]]:
+    """Ends that come later than so many picoseconds, with their times, the latest first."""
+    found = [(float(time), int(end)) for time, end in zip(timing.totals(), timing.ends, strict=True)]
+    return sorted(((time, end) for time, end in found if time > max(later, NEVER / 2)), reverse=True)
 
 
-def place(cell: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Column and row of a placed cell."""
-    match = _PLACE.match(cell["attributes"].get("NEXTPNR_BEL", ""))
-    return (int(match[1]), int(match[2])) if match else None
-
-
-def told(timing: Timing, cells: Mapping[str, Any], end: Pin) -> Iterator[str]:
+def told(timing: StaticTiming, cells: Mapping[str, Any], end: int) -> Iterator[str]:
     """A line for each cell on the way to an end: when its input is there, in nanoseconds, where it lies, and what the
     wire to it takes over so many columns and rows."""
     before: tuple[float, Pin] | None = None
-    for time, pin in timing.way(end):
+    for number in timing.way(end)[1:]:
+        time, pin = float(timing.arrival[number]), timing.pins[number]
         at, text = place(cells[pin.cell]), ""
         if before and before[1].cell != pin.cell:
             there = place(cells[before[1].cell])
@@ -160,14 +93,15 @@ def main() -> int:
         if family_of(find(args.board)).name != "ecp5":
             parser.error(f"{args.board} has no ECP5")
         cells = cells_of(args.routed)
-        timing = Timing(delays_of(args.routed, args.board), cells)
+        timing = StaticTiming(delays_of(args.routed, args.board), cells)
     except (OnnxhwError, NotRoutedError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    late = [(time, end) for time, end in timing.ends() if time > args.ns * 1000]
-    kinds: dict[str, list[tuple[float, Pin]]] = defaultdict(list)
+    late = late_ends(timing, args.ns * 1000)
+    kinds: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for time, end in late:
-        kinds[f"{without_numbers(end.cell)} {end.port}"].append((time, end))
+        cell, port = timing.pins[end]
+        kinds[f"{without_numbers(cell)} {port}"].append((time, end))
     print(f"{len(late)} ends later than {args.ns} ns, of {len(kinds)} kinds")
     for kind, found in list(kinds.items())[: args.kinds]:
         print(f"{found[0][0] / 1000:5.2f} {kind}, of {len(found)}")

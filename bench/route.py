@@ -24,7 +24,9 @@ from typing import Any
 from onnxhw.board import Board, find
 from onnxhw.build import duration
 from onnxhw.build.bitstream import Bitstream
-from onnxhw.build.flow import FlowEvent, FlowOptions, build, key_for, log_of
+from onnxhw.build.flow import FlowOptions, build, key_for
+from onnxhw.build.place_and_route import log_of
+from onnxhw.build.stage import FlowEvent
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cli.common.outdir import write_atomically

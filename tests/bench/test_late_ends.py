@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_ends import NotRoutedError, Timing, cells_of, told
+from late_ends import NotRoutedError, cells_of, late_ends, told
 
 from onnxhw.devices.sdf import Delays, Pin, read
+from onnxhw.devices.static_timing import StaticTiming
 
 SDF = r"""
 (INTERCONNECT unit.q\[0\]/Q table/A (300:350:400) (310:355:390))
@@ -54,28 +55,32 @@ def delays() -> Delays:
 
 
 def test_the_latest_ends_come_first_and_only_ways_of_one_clock_count(delays: Delays) -> None:
-    times = Timing(delays, CELLS).ends()
+    timing = StaticTiming(delays, CELLS)
+    times = [(time, timing.pins[end]) for time, end in late_ends(timing, 0)]
     assert times == [(525 + 2500, Pin("far", "M")), (525 + 400 + 236 + 130 + 20, Pin("late", "DI"))]
+    assert len(late_ends(timing, 525 + 400 + 236 + 130 + 20)) == 1
 
 
 def test_a_way_tells_cells_places_and_wires(delays: Delays) -> None:
-    timing = Timing(delays, CELLS)
-    assert list(told(timing, CELLS, Pin("far", "M"))) == [
+    timing = StaticTiming(delays, CELLS)
+    assert list(told(timing, CELLS, timing.number[Pin("far", "M")])) == [
         " 0.53 TRELLIS_FF at (3, 4): unit.q[0] Q",
         " 3.02 TRELLIS_FF at (23, 10), wire 2.50 over 20, 6: far M",
     ]
-    assert [line.split(": ")[1] for line in told(timing, CELLS, Pin("late", "DI"))] == [
+    assert [line.split(": ")[1] for line in told(timing, CELLS, timing.number[Pin("late", "DI")])] == [
         "unit.q[0] Q", "table A", "late DI",
     ]  # fmt: skip
 
 
-def test_a_long_chain_does_not_end_the_stack(delays: Delays) -> None:
+def test_a_long_chain_has_an_end(delays: Delays) -> None:
     length = 5000
     for n in range(length):
         delays.wires[Pin(f"c{n}", "A")] = Pin(f"c{n - 1}" if n else "unit.q[0]", "F" if n else "Q"), 100.0
         delays.paths[Pin(f"c{n}", "F")] = [(Pin(f"c{n}", "A"), 1.0)]
     delays.wires[Pin("near", "M")] = Pin(f"c{length - 1}", "F"), 0.0
-    assert Timing(delays, CELLS).ends()[0] == (525 + 101.0 * length, Pin("near", "M"))
+    timing = StaticTiming(delays, CELLS)
+    time, end = late_ends(timing, 0)[0]
+    assert (time, timing.pins[end]) == (525 + 101.0 * length, Pin("near", "M"))
 
 
 @pytest.mark.parametrize("text", ["x", "[]", "{}", '{"modules": {}}', '{"modules": {"a": {"attributes": {}}}}'])

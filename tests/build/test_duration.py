@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from onnxhw.board import find
-from onnxhw.build import duration, flow
+from onnxhw.build import duration
 from onnxhw.build.cache import Cache
+from onnxhw.build.stage import FlowEvent
 from onnxhw.cli.common.output import Output
 from onnxhw.cli.common.progress import FlowProgress
 from onnxhw.presets import PRESETS
@@ -68,13 +69,13 @@ def test_durations_are_spoken(seconds, text):
 def test_each_phase_is_told_once_where_there_is_no_terminal(capsys):
     stages = FlowProgress(Output(), PRESETS["ulx3s-25f"], find("ulx3s-25f"))
     with stages:
-        stages(flow.FlowEvent("elaborate", 0.0, False))
-        stages(flow.FlowEvent("elaborate", 3.0, True))
-        stages(flow.FlowEvent("nextpnr", 0.0, False, "seed 1"))
+        stages(FlowEvent("elaborate", 0.0, False))
+        stages(FlowEvent("elaborate", 3.0, True))
+        stages(FlowEvent("nextpnr", 0.0, False, "seed 1"))
         for second in range(1, 100):
             phase = "place: iteration 3" if second < 20 else f"route: iteration {second}, 7 wires used twice"
-            stages(flow.FlowEvent("nextpnr", float(second), False, "seed 1", phase))
-        stages(flow.FlowEvent("nextpnr", 100.0, True, "seed 1: 101.2 MHz"))
+            stages(FlowEvent("nextpnr", float(second), False, "seed 1", phase))
+        stages(FlowEvent("nextpnr", 100.0, True, "seed 1: 101.2 MHz"))
     first, *lines = capsys.readouterr().err.splitlines()
     assert first.startswith("a bitstream of ulx3s-25f for ulx3s-25f takes about 8 minutes (as on another machine)")
     assert "of --preset mini about" in first

@@ -16,6 +16,7 @@ from onnxhw import board
 from onnxhw.build import flow
 from onnxhw.build.bitstream import Bitstream
 from onnxhw.build.cache import Cache, family_sources
+from onnxhw.build.stage import FlowEvent
 from onnxhw.cli import main
 from onnxhw.cli.common import synthesis
 from onnxhw.devices.report import ClockResult, RouteReport
@@ -47,7 +48,7 @@ def built(monkeypatch):
 
     def build(design, board, *, clock_hz, options, progress, use_cache, label, recipe):
         calls.append({"design": design, "clock_hz": clock_hz, "options": options, "use_cache": use_cache})
-        progress(flow.FlowEvent("yosys", 1.5, True))
+        progress(FlowEvent("yosys", 1.5, True))
         if calls[0].get("raises"):
             raise calls[0]["raises"]
         return Bitstream(b"bits", "config", report, 3, "ab" * 20, clock_hz, board, {"yosys": "1"}, [], True)

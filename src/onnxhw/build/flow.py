@@ -7,8 +7,7 @@ in a temporary directory; an interrupt ends the running tool and leaves nothing 
 import json
 import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +15,17 @@ from typing import Any
 
 from ..board import Board
 from ..devices import family_of
-from ..devices.family import NAME, ROUTED, BlockRamLocation, Family, ToolCommand, check_fit
+from ..devices.family import NAME, ROUTED, BlockRamLocation, Family, check_fit
 from ..devices.netlist import top_module
-from ..devices.report import WORDS, RouteReport
-from ..errors import DoesNotFitError, TimingError, UsageError
+from ..devices.report import RouteReport
+from ..errors import TimingError, UsageError
 from ..garbage import collection_paused
 from . import tools
 from .bitstream import Bitstream, from_entry, to_entry
 from .cache import Cache, family_sources, key_of, sources
 from .device import platform_of
-from .phases import RouteLog
+from .place_and_route import close_timing, execute, place_and_route
+from .stage import Progress, Stage
 
 FORMAT = "2"
 """Version of the flow itself; part of the key."""
@@ -37,31 +37,8 @@ PACKED = "packed"
 """The kind of a bitstream with other memory contents."""
 ELABORATE = "elaborate"
 """The first stage of every family; the others are `Family.stages`."""
-STATIC, HEAP = "static", "heap"
-"""Two placers of nextpnr."""
-STEPS = 5000
-"""Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
-of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
 OF_ONE_DESIGN = {"E5201", "E7102"}
 """Errors of `build` that say nothing of other designs: one has no room, or a tool ends with an error."""
-
-Progress = Callable[["FlowEvent"], None]
-
-
-@dataclass(frozen=True)
-class FlowEvent:
-    """Progress: a stage (`ELABORATE`, or of `Family.stages`), seconds since it began, whether it has ended, and what
-    there is to say.
-
-    `phase` is what place and route is doing, and how far it is (`RouteLog`).
-    """
-
-    stage: str
-    seconds: float
-    done: bool
-    text: str = ""
-    phase: str = ""
-
 
 @dataclass(frozen=True)
 class FlowOptions:
@@ -77,28 +54,6 @@ def tool_versions(family: Family) -> dict[str, str]:
     return {tool: tools.version(tool) for tool in family.tools}
 
 
-class _Stage:
-    """Reports one stage: `tick` while it runs, an end when it is left."""
-
-    def __init__(self, progress: Progress | None, name: str, text: str = "") -> None:
-        self.progress, self.name, self.text = progress, name, text
-        self.log: RouteLog | None = None
-        self.start = time.monotonic()
-
-    def __enter__(self) -> "_Stage":
-        self.tick(0.0)
-        return self
-
-    def tick(self, seconds: float) -> None:
-        phase = self.log.look() if self.log else ""
-        if self.progress:
-            self.progress(FlowEvent(self.name, seconds, False, self.text, phase))
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if self.progress and kind is None:
-            self.progress(FlowEvent(self.name, time.monotonic() - self.start, True, self.text))
-
-
 def elaborate(design: Any, board: Board, options: FlowOptions) -> dict[str, str]:
     """The design's files for the tools, without paths of sources. A design that has a `config` gets the floor plan of
     that configuration."""
@@ -108,7 +63,7 @@ def elaborate(design: Any, board: Board, options: FlowOptions) -> dict[str, str]
         return family.files(platform, design, board, options.synth_opts)
 
 
-def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]:
+def synthesize(family: Family, directory: Path, stage: Stage) -> dict[str, int]:
     """Run Yosys in a directory that holds the files of `elaborate`, and leave there what the family makes of the
     netlist; its resources."""
     tools.run("yosys", ["-q", "-l", f"{NAME}.rpt", f"{NAME}.ys"], directory, tick=stage.tick)
@@ -119,68 +74,12 @@ def synthesize(family: Family, directory: Path, stage: _Stage) -> dict[str, int]
     return family.counts({name: cell["type"] for name, cell in cells.items()})
 
 
-def log_of(family: Family, seed: int) -> str:
-    """The name of the log of place and route."""
-    return f"{family.stages[1]}-{seed}.log"
-
-
-def _execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> None:
-    tools.run(command.tool, command.arguments, directory, tick=tick)
-
-
-class _NotConvergedError(Exception):
-    """The placer "static" has taken too many steps."""
-
-
-def place_and_route(directory: Path, board: Board, seed: int, options: FlowOptions, stage: _Stage) -> RouteReport:
-    """Run place and route with one seed; leaves what `Family.route` says.
-
-    Timing failures are let pass here, so that the report is written; `build` refuses them. `DoesNotFitError` E5201 for
-    a design that has more cells once packed than the device: nextpnr would look for places without an end. So does its
-    placer "static" where it does not converge: then "heap" places the design.
-    """
-    family = family_of(board)
-    stage.log = log = RouteLog(directory / log_of(family, seed))
-
-    def check() -> None:
-        require_cells(log.too_many, board)
-        if log.steps > STEPS:
-            raise _NotConvergedError
-
-    def tick(seconds: float) -> None:
-        stage.tick(seconds)
-        check()
-
-    command = family.route(board, seed, log.path.name, options.nextpnr_opts)
-    try:
-        _execute(command, directory, tick)
-        log.look()
-        check()  # on a machine so quick that no tick saw it the result is the same
-    except _NotConvergedError:
-        stage.log = RouteLog(log.path.with_suffix(".heap.log"))
-        names = {STATIC: HEAP, log.path.name: stage.log.path.name}
-        again = tuple(names.get(word, word) for word in command.arguments)
-        _execute(ToolCommand(command.tool, again), directory, stage.tick)
-    return family.report(json.loads((directory / "report.json").read_text()), directory)
-
-
-def require_cells(too_many: Mapping[str, tuple[int, int]], board: Board) -> None:
-    """`DoesNotFitError` E5201 if a packed design has more cells than the device, of those that a design is measured by
-    (`RouteLog.too_many`). Others may be too many by the log of a design that is routed all the same: of `tang-20k` on a
-    GW2A-18C nextpnr counts 25 DQCE, of 24."""
-    words = {cell: WORDS[kind] for kind, cell in family_of(board).cells.items() if kind in WORDS}
-    over = [f"{used:,} {words[cell]} of {have:,}" for cell, (used, have) in too_many.items() if cell in words]
-    if over:
-        what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
-        raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")
-
-
 def pack(family: Family, routed: str, key: str, tick: tools.Tick | None = None) -> bytes:
     """The bitstream of a routed design's text; the device can be asked for the first bits of `key`."""
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         directory = Path(scratch)
         (directory / family.routed).write_text(routed)
-        _execute(family.pack(key), directory, tick)
+        execute(family.pack(key), directory, tick)
         return (directory / f"{NAME}.bit").read_bytes()
 
 
@@ -214,7 +113,7 @@ def build(
     key, files = _known(designs, quick), dict[str, str]()
     found = store.load(key) if key else None
     if found is None:
-        with _Stage(progress, ELABORATE):
+        with Stage(progress, ELABORATE):
             files, key = _prepare(design, board, clock_hz, options, versions)
         found = store.load(key) if use_cache else None
     if found is not None:
@@ -250,7 +149,7 @@ def synthesized(
     """Resources of a design by the names of `check_fit`, by synthesis alone, whether they fit the board or not; or from
     the cache. Errors: `ToolError` E71xx."""
     options, family = options or FlowOptions(seeds=board.seeds[:1]), family_of(board)
-    with _Stage(progress, ELABORATE):
+    with Stage(progress, ELABORATE):
         files, key = _prepare(design, board, clock_hz, options, tool_versions(family))
     store = cache or Cache(SYNTHESIZED)
     if found := store.load(key):
@@ -258,7 +157,7 @@ def synthesized(
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch:
         for name, text in files.items():
             (Path(scratch) / name).write_text(text)
-        with _Stage(progress, family.stages[0]) as stage:
+        with Stage(progress, family.stages[0]) as stage:
             counts = synthesize(family, Path(scratch), stage)
     store.store(key, {"counts.json": json.dumps(counts, sort_keys=True).encode()}, label=label)
     return counts
@@ -328,16 +227,17 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
         for name, text in files.items():
             (directory / name).write_text(text)
-        with _Stage(progress, synthesis) as stage:
+        with Stage(progress, synthesis) as stage:
             counts = synthesize(family, directory, stage)
         check_fit(counts, board)
         best: tuple[RouteReport, int, str, list[BlockRamLocation]] | None = None
         for seed in options.seeds:
-            with _Stage(progress, routing, f"seed {seed}") as stage:
-                report = place_and_route(directory, board, seed, options, stage)
+            with Stage(progress, routing, f"seed {seed}") as stage:
+                report = place_and_route(directory, board, seed, options.nextpnr_opts, stage)
+                report = close_timing(directory, board, seed, options.nextpnr_opts, report, stage)
                 fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
                 stage.text = f"seed {seed}: {fmax}"
-            if best is None or _slack(report) > _slack(best[0]):
+            if best is None or report.margin > best[0].margin:
                 config = (directory / family.routed).read_text()
                 best = (report, seed, config, family.locate(json.loads((directory / ROUTED).read_text())))
             if report.timing_met:
@@ -345,7 +245,7 @@ def _run(
     if best is None:
         raise UsageError("E2340", "seeds must name at least one seed")
     report, seed, config, locations = best
-    with _Stage(progress, packing) as stage:
+    with Stage(progress, packing) as stage:
         bitstream = pack(family, config, key, stage.tick)
     return Bitstream(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
 
@@ -362,12 +262,6 @@ def _kept(directory: Path, logs: Path | None) -> Iterator[None]:
                 shutil.copy(path, logs / path.name)
 
 
-def _slack(report: RouteReport) -> float:
-    """How well the worst clock is met: achieved over wanted."""
-    clock = report.clocks.get(report.worst)
-    return clock.achieved / clock.wanted if clock else 0.0
-
-
 def with_memories(
     result: Bitstream, images: Mapping[str, Sequence[int]], *, progress: Progress | None = None
 ) -> Bitstream:
@@ -380,7 +274,7 @@ def with_memories(
     key, store = key_of({"base": result.key, "config": config}), Cache(PACKED)
     found = store.load(key)
     if found is None:
-        with _Stage(progress, family.stages[2]) as stage:
+        with Stage(progress, family.stages[2]) as stage:
             found = {f"{NAME}.bit": pack(family, config, key, stage.tick)}
         store.store(key, found, label=f"{result.board.name} {result.clock_hz / 1e6:g} MHz, with memories")
     bitstream = found[f"{NAME}.bit"]

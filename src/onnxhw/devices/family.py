@@ -4,7 +4,7 @@ The bitstream flow (`onnxhw.build.flow`) elaborates, runs tools and keeps result
 arguments and files, and reads what they leave. No family runs a tool itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -56,6 +56,10 @@ def check_described(board: Board, part: DevicePart) -> None:
         if (said := getattr(board.resources, name)) > have:
             what = f"resources.{name} is {said:,}, an {board.device} has {have:,}"
             raise UsageError("E2371", what, where=f"board {board.name}", hint="correct the board file")
+
+
+Execute = Callable[[ToolCommand, Path], None]
+"""Runs a tool in a folder. `ToolError` E71xx as of `build.tools.run`."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,17 @@ class Family(Protocol):
 
     def route(self, board: Board, seed: int, log: str, options: Sequence[str]) -> ToolCommand:
         """Place and route; leaves `routed`, `ROUTED` and ``report.json``. A missed clock is no failure."""
+        ...
+
+    def close_timing(
+        self, directory: Path, board: Board, report: RouteReport, log: str, options: Sequence[str], execute: Execute,
+        say: Callable[[str], None],
+    ) -> bool:  # fmt: skip
+        """Bring what `route` has left in a directory nearer to the clock that it misses most: whether it was. Then the
+        directory has all that of the better design; else nothing there has changed.
+
+        `execute` runs a command in a folder, whose log is to be called `log`; `say` is told what else is done.
+        """
         ...
 
     def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:

@@ -46,6 +46,11 @@ class RouteReport:
         return self.clocks[self.worst].achieved if self.clocks else 0.0
 
     @property
+    def margin(self) -> float:
+        """The worst clock's frequency over the one asked for; 0 if there is none."""
+        return self.clocks[self.worst].achieved / self.clocks[self.worst].wanted if self.clocks else 0.0
+
+    @property
     def timing_met(self) -> bool:
         """Whether every clock is met; false if there is no clock at all."""
         return bool(self.clocks) and all(clock.met for clock in self.clocks.values())

@@ -5,6 +5,7 @@ from typing import Any
 from ...board import Board
 from ...build import duration, flow
 from ...build.bitstream import Bitstream
+from ...build.stage import FlowEvent
 from ...config import HwConfig
 from ...devices import family_of
 from ...presets import preset
@@ -44,7 +45,7 @@ class FlowProgress:
         if self.bar:
             self.bar.stop()
 
-    def __call__(self, event: flow.FlowEvent) -> None:
+    def __call__(self, event: FlowEvent) -> None:
         name = f"{event.stage} {event.text}".strip()
         if event.done:
             self.seconds[event.stage] = event.seconds
@@ -79,7 +80,7 @@ class FlowProgress:
         seconds = self.expected.stages.get(stage, 0.0)
         return f" of {duration.duration_text(seconds)}, about" if seconds >= 1 else ""
 
-    def _show(self, name: str, event: flow.FlowEvent) -> None:
+    def _show(self, name: str, event: FlowEvent) -> None:
         seconds = self.expected.stages.get(event.stage)
         if self.task is None:
             self.task = self.bar.add_task("", total=seconds)

@@ -8,6 +8,7 @@ from ...build import flow
 from ...build.bitstream import Bitstream
 from ...build.cache import list_all, sources
 from ...build.device import version_of
+from ...build.stage import Progress
 from ...config import HwConfig
 from ...devices import family_of
 from ...devices.family import memories
@@ -54,7 +55,7 @@ def options(board: Board, seeds: int | None) -> flow.FlowOptions:
 
 
 def finished(
-    built: Bitstream, config: HwConfig, baud: int, progress: flow.Progress, program: DeviceProgram | None = None,
+    built: Bitstream, config: HwConfig, baud: int, progress: Progress, program: DeviceProgram | None = None,
     link: str = "uart", sensor: CameraSettings | None = None, *, boots: bool = False,
 ) -> Bitstream:  # fmt: skip
     """The routed design with its build id in its description, by which a driver knows what is on the board.

@@ -1,17 +1,20 @@
 """Lattice ECP5, with Yosys, nextpnr-ecp5 and ecppack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...board import Board
 from ...config import HwConfig
-from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
+from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Execute, Family, ToolCommand
 from ..report import RouteReport
-from . import carry, dividers, mapping, parts, pins, report, timing
+from . import carry, closure, dividers, mapping, parts, pins, report, timing
 
 if TYPE_CHECKING:
     from ...rtl.cells import Primitives
+
+
+REPORT = "report.json"
 
 
 class Ecp5:
@@ -87,9 +90,10 @@ class Ecp5:
         return files | {mapping.FILE: mapping.text()}
 
     def key(self, board: Board) -> dict[str, str]:
-        """What becomes of the netlist, and the placer, where it is not the usual one."""
+        """What becomes of the netlist, and of a route that misses its clock; and the placer, where it is not the usual
+        one."""
         placer = parts.PLACERS.get(parts.die(board.device))
-        return {"netlist": carry.IDENTITY, **({"placer": placer} if placer else {})}
+        return {"netlist": carry.IDENTITY, "closure": closure.IDENTITY, **({"placer": placer} if placer else {})}
 
     def counts(self, cells: Mapping[str, str]) -> dict[str, int]:
         """`report.counts`."""
@@ -104,10 +108,28 @@ class Ecp5:
         arguments = (
             *parts.part_options(board), "--seed", str(seed),
             "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", ROUTED,
-            "--report", "report.json", "--timing-allow-fail", "--quiet", "--log", log,
+            "--report", REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log,
             "--placer", parts.PLACERS.get(parts.die(board.device), parts.PLACER), *options,
         )  # fmt: skip
         return ToolCommand("nextpnr-ecp5", arguments)
+
+    def close_timing(
+        self, directory: Path, board: Board, report: RouteReport, log: str, options: Sequence[str], execute: Execute,
+        say: Callable[[str], None],
+    ) -> bool:  # fmt: skip
+        """`closure.close_timing`."""
+
+        def route(folder: Path) -> None:
+            arguments = (
+                *parts.part_options(board), "--no-pack", "--no-place",
+                "--json", closure.MOVED, "--lpf", closure.CONSTRAINTS, "--textcfg", self.routed, "--write", ROUTED,
+                "--report", REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log, *options,
+            )  # fmt: skip
+            execute(ToolCommand("nextpnr-ecp5", arguments), folder)
+
+        lpf = (directory / f"{NAME}.lpf").read_text()
+        kept = (self.routed, ROUTED, REPORT, closure.DELAYS)
+        return closure.close_timing(directory, lpf, report, route, kept, say)
 
     def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
         """`report.report`."""

@@ -1,13 +1,13 @@
 """Gowin GW2A-18C, with Yosys, nextpnr-himbaechel-gowin and Apicula's gowin_pack."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...board import Board
 from ...config import HwConfig
 from ...errors import UsageError
-from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Family, ToolCommand
+from ..family import NAME, ROUTED, BlockRamLocation, DevicePart, Estimate, Execute, Family, ToolCommand
 from ..report import RouteReport
 from . import dividers, mapping, parts, pins, report, through, timing
 
@@ -115,6 +115,13 @@ class Gowin:
             "--report", "report.json", "--sdf", report.SDF, "--timing-allow-fail", "--quiet", "--log", log, *options,
         )  # fmt: skip
         return ToolCommand(NEXTPNR, arguments)
+
+    def close_timing(
+        self, directory: Path, board: Board, report: RouteReport, log: str, options: Sequence[str], execute: Execute,
+        say: Callable[[str], None],
+    ) -> bool:  # fmt: skip
+        """Never: nextpnr's delays of this family are estimates themselves."""
+        return False
 
     def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
         """`report.report`."""

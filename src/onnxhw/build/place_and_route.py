@@ -1,0 +1,104 @@
+"""Place and route with one seed, and what is done about a clock that is missed by little."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..board import Board
+from ..devices import family_of
+from ..devices.family import Family, ToolCommand
+from ..devices.report import WORDS, RouteReport
+from ..errors import DoesNotFitError
+from . import tools
+from .phases import RouteLog
+from .stage import Stage
+
+STATIC, HEAP = "static", "heap"
+"""Two placers of nextpnr."""
+STEPS = 5000
+"""Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
+of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
+NEAR = 0.9
+"""Of its clock, what a routed design must reach to be brought nearer: 3 to 4 % are what that brings (`mini`, 137.8 to
+142.9 MHz)."""
+
+
+def log_of(family: Family, seed: int) -> str:
+    """The name of the log of place and route."""
+    return f"{family.stages[1]}-{seed}.log"
+
+
+def execute(command: ToolCommand, directory: Path, tick: tools.Tick | None) -> None:
+    """Run a family's command. `ToolError` E71xx."""
+    tools.run(command.tool, command.arguments, directory, tick=tick)
+
+
+class _NotConvergedError(Exception):
+    """The placer "static" has taken too many steps."""
+
+
+def place_and_route(directory: Path, board: Board, seed: int, options: Sequence[str], stage: Stage) -> RouteReport:
+    """Run place and route with one seed and more options of nextpnr's; leaves what `Family.route` says.
+
+    Timing failures are let pass here, so that the report is written; `build` refuses them. `DoesNotFitError` E5201 for
+    a design that has more cells once packed than the device: nextpnr would look for places without an end. So does its
+    placer "static" where it does not converge: then "heap" places the design.
+    """
+    family = family_of(board)
+    stage.log = log = RouteLog(directory / log_of(family, seed))
+
+    def check() -> None:
+        require_cells(log.too_many, board)
+        if log.steps > STEPS:
+            raise _NotConvergedError
+
+    def tick(seconds: float) -> None:
+        stage.tick(seconds)
+        check()
+
+    command = family.route(board, seed, log.path.name, options)
+    try:
+        execute(command, directory, tick)
+        log.look()
+        check()  # on a machine so quick that no tick saw it the result is the same
+    except _NotConvergedError:
+        stage.log = RouteLog(log.path.with_suffix(".heap.log"))
+        names = {STATIC: HEAP, log.path.name: stage.log.path.name}
+        again = tuple(names.get(word, word) for word in command.arguments)
+        execute(ToolCommand(command.tool, again), directory, stage.tick)
+    return family.report(json.loads((directory / "report.json").read_text()), directory)
+
+
+def close_timing(
+    directory: Path, board: Board, seed: int, options: Sequence[str], report: RouteReport, stage: Stage
+) -> RouteReport:
+    """Have the family bring what `place_and_route` has left nearer to a clock that it misses by little (`NEAR`): what
+    is left then. The logs of what that runs are put behind that of place and route."""
+    family = family_of(board)
+    if report.timing_met or report.margin < NEAR:
+        return report
+    log = directory / log_of(family, seed)
+
+    def run(command: ToolCommand, folder: Path) -> None:
+        stage.log = RouteLog(folder / log.name)
+        try:
+            execute(command, folder, stage.tick)
+        finally:
+            if stage.log.path.exists():
+                with log.open("ab") as whole:
+                    whole.write(stage.log.path.read_bytes())
+
+    if not family.close_timing(directory, board, report, log.name, options, run, stage.say):
+        return report
+    return family.report(json.loads((directory / "report.json").read_text()), directory)
+
+
+def require_cells(too_many: Mapping[str, tuple[int, int]], board: Board) -> None:
+    """`DoesNotFitError` E5201 if a packed design has more cells than the device, of those that a design is measured by
+    (`RouteLog.too_many`). Others may be too many by the log of a design that is routed all the same: of `tang-20k` on a
+    GW2A-18C nextpnr counts 25 DQCE, of 24."""
+    words = {cell: WORDS[kind] for kind, cell in family_of(board).cells.items() if kind in WORDS}
+    over = [f"{used:,} {words[cell]} of {have:,}" for cell, (used, have) in too_many.items() if cell in words]
+    if over:
+        what, hint = f"takes {', '.join(over)}, when packed for place and route", "lower rows, cols or lanes"
+        raise DoesNotFitError("E5201", what, where=board.name, hint=f"{hint}, or take a larger board")

@@ -1,0 +1,91 @@
+"""What is done about a late way: a cell goes where it makes the way short, a wire that goes round is routed again."""
+
+from collections.abc import Mapping
+
+import pytest
+from placed_netlist import Netlist, between, delays_of, detour
+
+from onnxhw.devices.ecp5.closure.moves import AGAIN, NEW, Search
+from onnxhw.devices.ecp5.closure.placed import PlacedDesign
+from onnxhw.devices.ecp5.closure.slices import faults
+from onnxhw.devices.sdf import Pin
+from onnxhw.devices.static_timing import StaticTiming
+
+
+def search_of(netlist: Netlist, wires: Mapping[tuple[str, str], float] | None = None) -> Search:
+    """Every wire takes what is estimated, those named by cell and port what they are given."""
+    design = PlacedDesign(netlist.record())
+    delays = delays_of(design, wires or {})
+    return Search(design, delays, StaticTiming(delays, design.cells))
+
+
+def test_a_table_goes_to_where_its_way_is_short() -> None:
+    search = search_of(detour())
+    before = search.timing.totals().max()
+    assert search.run(3800.0) == 1
+    x, y = search.design.places["t0"]
+    assert y == 5
+    assert 5 <= x <= 15
+    after = 525 + NEW * between((5, 5), (x, y)) + 240 + NEW * between((x, y), (15, 5))
+    assert search.timing.totals().max() == pytest.approx(after)
+    assert after < min(before, 3800.0)
+    assert not faults(search.design)
+
+
+def test_neighbours_go_together() -> None:
+    search = search_of(detour(3))
+    assert search.run(4600.0) == 3
+    assert {search.design.places[f"t{n}"][1] for n in range(3)} <= {4, 5, 6}
+    assert search.timing.totals().max() <= 4600.0
+
+
+def test_what_cannot_be_shortened_is_left() -> None:
+    search = search_of(detour())
+    assert search.run(1000.0) <= AGAIN
+    state = search.design.state()
+    assert search_of(detour()).run(1e6) == 0
+    assert Search(search.design, search._delays, search.timing).run(1000.0) == 0
+    assert search.design.state() == state
+
+
+def test_a_table_that_another_way_needs_where_it_is_stays() -> None:
+    """The way through the table from a third register would be as long then."""
+    netlist = detour()
+    netlist.cells["t0"]["connections"]["B"] = [netlist.bits.setdefault("q2", len(netlist.bits) + 2)]
+    netlist.cells["t0"]["port_directions"]["B"] = "input"
+    netlist.register("third", "X8/Y11/SLICEB.FF0", "q2", M="")
+    free, bound = search_of(detour()), search_of(netlist, {("t0", "B"): 1300.0})
+    before = bound.timing.totals().max()
+    free.run(3800.0)
+    bound.run(3800.0)
+    assert bound.design.places["t0"] != free.design.places["t0"]
+    assert bound.timing.totals().max() <= before
+
+
+@pytest.mark.parametrize("kind", ["LSR", "CE"])
+def test_a_wire_that_goes_a_long_way_round_is_routed_again(kind: str) -> None:
+    netlist = detour(kind=kind)
+    search = search_of(netlist, {("end", kind): 5000.0})
+    way = search.timing.way(search.timing.number[Pin("end", kind)])
+    moved, move = search.best(way, 3000.0), search.best(way, 4500.0)
+    assert moved
+    assert moved.sites, "a new wire alone is not enough"
+    assert move
+    assert not move.sites
+    ((arc, delay),) = move.wires
+    assert search.timing.pins[search.timing.sink[arc]] == Pin("end", kind)
+    assert delay == NEW * between((8, 10), (15, 5))
+    search.apply(move)
+    again = search.best(way, 4500.0)
+    assert not (again and again.wires), "once is enough"
+
+
+def test_nothing_but_the_estimate_decides_between_sites_of_a_tile() -> None:
+    """The same design gives the same moves, in whatever order its cells are told."""
+    netlist = detour(3)
+    turned = detour(3)
+    turned.cells = dict(reversed(turned.cells.items()))
+    first, second = search_of(netlist), search_of(turned)
+    first.run(4600.0)
+    second.run(4600.0)
+    assert first.design.sites == second.design.sites

@@ -1,0 +1,152 @@
+"""Rounds of closing timing with a router that is told how well it does."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from placed_netlist import Netlist, between, delays_of, detour
+
+from onnxhw.devices.ecp5 import closure
+from onnxhw.devices.ecp5.closure import CONSTRAINTS, DELAYS, MOVED, close_timing
+from onnxhw.devices.ecp5.closure.placed import PlacedDesign
+from onnxhw.devices.family import ROUTED
+from onnxhw.devices.report import ClockResult, RouteReport
+from onnxhw.devices.sdf import Pin
+from onnxhw.errors import ToolError
+
+LPF = 'LOCATE COMP "clk" SITE "G2";\n'
+KEPT = ("top.config", ROUTED, DELAYS)
+DIRECT = 525 + 240 + between((5, 5), (5, 5)) + between((5, 5), (15, 5))
+"""The way of `detour` with its table beside one of the registers."""
+
+
+def sdf_of(record: dict, wires: Mapping[tuple[str, str], float]) -> str:
+    delays = delays_of(PlacedDesign(record), wires)
+    lines = [f"(INTERCONNECT {a.cell}/{a.port} {b.cell}/{b.port} (0:0:{ps}) (0:0:{ps}))"
+             for b, (a, ps) in delays.wires.items()]  # fmt: skip
+    for pin, ways in delays.paths.items():
+        lines += [f"(INSTANCE {pin.cell})", *(f"(IOPATH {a.port} {pin.port} (0:0:{ps}) (0:0:{ps}))" for a, ps in ways)]
+    for pin, (clock, ps) in delays.setups.items():
+        lines += [f"(INSTANCE {pin.cell})", f"(SETUPHOLD (posedge {pin.port}) (posedge {clock}) (0:0:{ps}) (0:0:0))"]
+    return "\n".join(lines)
+
+
+class Router:
+    """Leaves what nextpnr would; the wire to the table takes longer by `more` picoseconds in the run of that number.
+    `clocked` are the registers that had their clock, run by run."""
+
+    def __init__(self, more: Mapping[int, float] | None = None) -> None:
+        self.more, self.clocked = more or {}, list[set[str]]()
+        self.constraints = ""
+
+    def __call__(self, folder: Path) -> None:
+        run = len(self.clocked)
+        record = json.loads((folder / MOVED).read_text())
+        cells = record["modules"]["top"]["cells"]
+        self.clocked.append({name for name, cell in cells.items() if cell["connections"].get("CLK")})
+        self.constraints = (folder / CONSTRAINTS).read_text()
+        if self.more.get(run, 0) < 0:
+            raise ToolError("E7102", "no way to a pin")
+        place = PlacedDesign(record).places
+        wires = {("t0", "A"): between(place["start"], place["t0"]) + self.more.get(run, 0)}
+        nets = record["modules"]["top"]["netnames"]
+        for net in nets.values():
+            net["attributes"]["ROUTING"] = f"of run {run}"
+        (folder / ROUTED).write_text(json.dumps(record))
+        (folder / DELAYS).write_text(sdf_of(record, wires))
+        (folder / "top.config").write_text(f"run {run}")
+        (folder / "log").write_text("")
+
+
+def routed(folder: Path) -> Netlist:
+    """`detour` as it was routed first, with a register far from every late way."""
+    netlist = detour()
+    netlist.register("idle", "X5/Y4/SLICEA.FF0", "idle", CE="out")
+    netlist.routes = {net: "first" for net in netlist.bits}
+    (folder / ROUTED).write_text(json.dumps(netlist.record()))
+    (folder / DELAYS).write_text(sdf_of(netlist.record(), {}))
+    (folder / "top.config").write_text("first")
+    return netlist
+
+
+def close(folder: Path, router: Router, period: float) -> bool:
+    report = RouteReport(clocks={"clk": ClockResult(0.0, 1e6 / period)})
+    said: list[str] = []
+    found = close_timing(folder, LPF, report, router, KEPT, said.append)
+    assert said
+    assert {path.name for path in folder.iterdir()} == set(KEPT), "nothing is left of the rounds"
+    return found
+
+
+def table_of(folder: Path) -> str:
+    record = json.loads((folder / ROUTED).read_text())
+    return str(record["modules"]["top"]["cells"]["t0"]["attributes"]["NEXTPNR_BEL"])
+
+
+def test_a_round_that_meets_the_clock_is_the_last(tmp_path: Path) -> None:
+    routed(tmp_path)
+    before, router = table_of(tmp_path), Router()
+    assert close(tmp_path, router, 3600.0)
+    assert len(router.clocked) == 2, "a round, and the whole design"
+    assert table_of(tmp_path) != before
+    assert (tmp_path / "top.config").read_text() == "run 1"
+
+
+def test_in_a_round_only_registers_on_late_ways_have_their_clock(tmp_path: Path) -> None:
+    routed(tmp_path)
+    router = Router()
+    close(tmp_path, router, 3600.0)
+    assert router.clocked == [{"start", "end"}, {"start", "end", "idle"}]
+    assert router.constraints == f'{LPF}FREQUENCY NET "clk" {1e6 / 3600.25:.6f} MHZ;\n'
+    nets = json.loads((tmp_path / ROUTED).read_text())["modules"]["top"]["netnames"]
+    assert {net["attributes"]["ROUTING"] for net in nets.values()} == {"of run 1"}
+
+
+@pytest.mark.parametrize("more", [3000.0, -1.0])
+def test_what_became_worse_or_cannot_be_routed_is_undone(tmp_path: Path, more: float) -> None:
+    routed(tmp_path)
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    router = Router(dict.fromkeys(range(10), more))
+    assert not close(tmp_path, router, 3600.0)
+    assert len(router.clocked) == len(closure.GOALS), "each with another goal"
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+
+
+def test_what_was_late_in_a_round_that_brought_nothing_is_not_done_again(tmp_path: Path) -> None:
+    routed(tmp_path)
+    first, router = Router(), Router({0: 3000.0})
+    assert close(tmp_path, first, 3600.0)
+    tile = table_of(tmp_path).split("/SLICE")[0]
+    routed(tmp_path)
+    assert close(tmp_path, router, 3600.0)
+    assert table_of(tmp_path).split("/SLICE")[0] != tile
+    assert (tmp_path / "top.config").read_text() == "run 2"
+
+
+def test_what_is_nearer_but_misses_the_clock_is_kept(tmp_path: Path) -> None:
+    routed(tmp_path)
+    router = Router({0: 300.0, 1: -1.0, 2: -1.0, 3: -1.0})
+    assert close(tmp_path, router, DIRECT + 200)
+    assert (tmp_path / "top.config").read_text() == "run 4"
+
+
+def test_where_nothing_can_be_changed_nothing_is_routed(tmp_path: Path) -> None:
+    netlist = routed(tmp_path)
+    router = Router()
+    assert not close(tmp_path, router, 1e5)
+    netlist.cells["t0"]["parameters"]["MODE"] = "CCU2"
+    (tmp_path / ROUTED).write_text(json.dumps(netlist.record()))
+    assert not close(tmp_path, router, 3600.0)
+    assert not router.clocked
+
+
+def test_the_delays_of_the_last_round_count(tmp_path: Path) -> None:
+    """What a round is judged by is what the router says, not what was estimated."""
+    routed(tmp_path)
+    found = closure.Closure(tmp_path, LPF, RouteReport(clocks={"clk": ClockResult(0.0, 1e6 / 3600)}))
+    assert found.round(3500.0, Router({0: 50.0}), tmp_path, lambda _: None)
+    place = found.design.places["t0"]
+    assert found.worst == 525 + between((5, 5), place) + 50 + 240 + between(place, (15, 5))
+    arc = found.timing.number[Pin("t0", "A")]
+    assert found.timing.arrival[arc] == 525 + between((5, 5), place) + 50
