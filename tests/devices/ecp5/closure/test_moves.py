@@ -5,18 +5,18 @@ from collections.abc import Mapping
 import pytest
 from placed_netlist import Netlist, between, delays_of, detour
 
-from onnxhw.devices.ecp5.closure.moves import AGAIN, NEW, Search
+from onnxhw.devices.ecp5.closure.moves import AGAIN, NEW, MoveSearch
 from onnxhw.devices.ecp5.closure.placed import PlacedDesign
 from onnxhw.devices.ecp5.closure.slices import faults
 from onnxhw.devices.sdf import Pin
 from onnxhw.devices.static_timing import StaticTiming
 
 
-def search_of(netlist: Netlist, wires: Mapping[tuple[str, str], float] | None = None) -> Search:
+def search_of(netlist: Netlist, wires: Mapping[tuple[str, str], float] | None = None) -> MoveSearch:
     """Every wire takes what is estimated, those named by cell and port what they are given."""
     design = PlacedDesign(netlist.record())
     delays = delays_of(design, wires or {})
-    return Search(design, delays, StaticTiming(delays, design.cells))
+    return MoveSearch(design, delays, StaticTiming(delays, design.cells))
 
 
 def test_a_table_goes_to_where_its_way_is_short() -> None:
@@ -44,7 +44,7 @@ def test_what_cannot_be_shortened_is_left() -> None:
     assert search.run(1000.0) <= AGAIN
     state = search.design.state()
     assert search_of(detour()).run(1e6) == 0
-    assert Search(search.design, search._delays, search.timing).run(1000.0) == 0
+    assert MoveSearch(search.design, search._delays, search.timing).run(1000.0) == 0
     assert search.design.state() == state
 
 

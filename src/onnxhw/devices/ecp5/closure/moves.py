@@ -1,4 +1,4 @@
-"""`Search`: shortens the latest ways of a routed design by moving cells and having wires routed again.
+"""`MoveSearch`: shortens the latest ways of a routed design by moving cells and having wires routed again.
 
 How long wires will be is estimated.
 """
@@ -46,7 +46,7 @@ class _Wire(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Move:
+class TimingMove:
     """Blocks with their new sites, or wires (arcs of the timing) with their delays when they will have been routed
     again; and by how many picoseconds the slowest way becomes shorter, by estimate and less what it must be worth."""
 
@@ -66,7 +66,7 @@ Change = int | tuple[str, Tile]
 """A wire (arc of the timing) that is routed again, or a cell with its new tile."""
 
 
-class Search:
+class MoveSearch:
     """Looks for moves in a design by its timing, and makes them in both."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Search:
             if (arcs[change] > period if isinstance(change, int) else change[0] in late)
         )  # fmt: skip
 
-    def best(self, way: list[int], goal: float) -> Move | None:
+    def best(self, way: list[int], goal: float) -> TimingMove | None:
         """To have wires routed again if that is enough for the way, for then all else stays; or what shortens it
         most."""
         rerouted = self._rerouted(way)
@@ -129,7 +129,7 @@ class Search:
         found = [move for move in (rerouted, self._moved(way)) if move]
         return max(found, key=lambda move: move.gain, default=None)
 
-    def apply(self, move: Move) -> None:
+    def apply(self, move: TimingMove) -> None:
         """Make the move, and take the delays of wires by estimate."""
         timing, design = self.timing, self.design
         for cell, site in (each for _, sites in move.sites for each in sites):
@@ -152,7 +152,7 @@ class Search:
             return otherwise
         return NEW * float(wire(*(np.array(float(abs(a - b))) for a, b in zip(*ends, strict=True))))
 
-    def _rerouted(self, way: list[int]) -> Move | None:
+    def _rerouted(self, way: list[int]) -> TimingMove | None:
         """The wires on a way that go a long way round, to be routed again."""
         timing, found, gain = self.timing, [], 0.0
         for before, pin in pairwise(way):
@@ -164,9 +164,9 @@ class Search:
             if timing.delay[arc] - delay > GAIN:
                 gain += float(timing.delay[arc]) - delay - GAIN
                 found.append((arc, delay))
-        return Move(gain, wires=tuple(found)) if found else None
+        return TimingMove(gain, wires=tuple(found)) if found else None
 
-    def _moved(self, way: list[int]) -> Move | None:
+    def _moved(self, way: list[int]) -> TimingMove | None:
         """The blocks on a way that shorten the slowest way through them most where they can be moved to."""
         tiles = self._tiles(way)
         if not tiles:
@@ -182,7 +182,7 @@ class Search:
                 if gains[k] <= (best.gain if best else 0.0):
                     break
                 if sites := self._sites(blocks, tiles[k]):
-                    best = Move(float(gains[k]), sites)
+                    best = TimingMove(float(gains[k]), sites)
                     break
         return best
 

@@ -14,7 +14,7 @@ from ...family import ROUTED
 from ...netlist import top_module
 from ...report import RouteReport
 from ...static_timing import StaticTiming
-from .moves import Change, Search
+from .moves import Change, MoveSearch
 from .placed import ROUTE, PlacedDesign
 from .slices import REGISTER, faults
 
@@ -66,7 +66,7 @@ class Closure:
         as before, and what of the changes was late is avoided from then on, until a round brings something."""
         before, delays, missed = self.design.state(), self.timing.delay.copy(), self.missed
         known, late = faults(self.design), self._late(goal)
-        search = Search(self.design, self.delays, self.timing, self._avoided)
+        search = MoveSearch(self.design, self.delays, self.timing, self._avoided)
         search.run(goal, lambda: tick("late ways are changed"))
         if search.changes and search.changes not in self._tried and not faults(self.design) - known:
             self._tried.add(search.changes)
