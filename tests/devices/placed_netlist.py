@@ -1,6 +1,7 @@
 """A placed design of a few cells, as nextpnr writes it."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ class Netlist:
         self.cells: dict[str, Any] = {}
         self.bits: dict[str, int] = {}
         self.routes: dict[str, str] = {}
+        self.clocks = {"clk"}
 
     def cell(self, name: str, kind: str, site: str, outputs: str = "", parameters: Any = None, **nets: str) -> str:
         """`site` as nextpnr has it; of the ports in `nets` those named in `outputs` are driven by the cell."""
@@ -30,15 +32,22 @@ class Netlist:
     def table(self, name: str, site: str, out: str, mode: str = "LOGIC", **nets: str) -> str:
         return self.cell(name, "TRELLIS_COMB", site, "F OFX", {"MODE": mode}, F=out, **nets)
 
-    def register(self, name: str, site: str, out: str, mux: str = "CE", **nets: str) -> str:
-        return self.cell(name, "TRELLIS_FF", site, "Q", {"CEMUX": mux}, **{"CLK": "clk", "CE": "", "Q": out, **nets})
+    def register(
+        self, name: str, site: str, out: str, mux: str = "CE",
+        parameters: Mapping[str, str] = MappingProxyType({}), **nets: str,
+    ) -> str:  # fmt: skip
+        more = {"CEMUX": mux, **parameters}
+        return self.cell(name, "TRELLIS_FF", site, "Q", more, **{"CLK": "clk", "CE": "", "Q": out, **nets})
 
     def record(self) -> dict[str, Any]:
         nets = {
             net: {"bits": [bit], "attributes": {"ROUTING": self.routes[net]} if net in self.routes else {}}
             for net, bit in self.bits.items()
         }
-        top = {"attributes": {"top": "1"}, "cells": self.cells, "netnames": nets, "settings": {}}
+        for net in self.clocks & nets.keys():
+            nets[net]["attributes"]["ECP5_IS_GLOBAL"] = "1"
+        settings = {"placer": "heap", "seed": "1"}
+        top = {"attributes": {"top": "1"}, "cells": self.cells, "netnames": nets, "settings": settings}
         return {"modules": {"top": top}}
 
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from ...rtl.cells import Primitives
 
 
-REPORT = "report.json"
-
-
 class Ecp5:
     """`Family` of the ECP5. What needs Amaranth is imported when it is asked for."""
 
@@ -108,7 +105,7 @@ class Ecp5:
         arguments = (
             *parts.part_options(board), "--seed", str(seed),
             "--json", f"{NAME}.json", "--lpf", f"{NAME}.lpf", "--textcfg", self.routed, "--write", ROUTED,
-            "--report", REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log,
+            "--report", closure.REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log,
             "--placer", parts.PLACERS.get(parts.die(board.device), parts.PLACER), *options,
         )  # fmt: skip
         return ToolCommand("nextpnr-ecp5", arguments)
@@ -121,15 +118,15 @@ class Ecp5:
 
         def route(folder: Path) -> None:
             arguments = (
-                *parts.part_options(board), "--no-pack", "--no-place",
+                *parts.part_options(board), "--no-pack",
                 "--json", closure.MOVED, "--lpf", closure.CONSTRAINTS, "--textcfg", self.routed, "--write", ROUTED,
-                "--report", REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log, *options,
+                "--report", closure.REPORT, "--sdf", closure.DELAYS, "--timing-allow-fail", "--quiet", "--log", log,
+                *options,
             )  # fmt: skip
             execute(ToolCommand("nextpnr-ecp5", arguments), folder)
 
         lpf = (directory / f"{NAME}.lpf").read_text()
-        kept = (self.routed, ROUTED, REPORT, closure.DELAYS)
-        return closure.close_timing(directory, lpf, report, route, kept, say)
+        return closure.close_timing(directory, lpf, report, route, (self.routed, ROUTED, closure.REPORT), say)
 
     def report(self, record: Mapping[str, Any], directory: Path) -> RouteReport:
         """`report.report`."""

@@ -26,7 +26,7 @@ def test_a_table_goes_to_where_its_way_is_short() -> None:
     x, y = search.design.places["t0"]
     assert y == 5
     assert 5 <= x <= 15
-    after = 525 + NEW * between((5, 5), (x, y)) + 240 + NEW * between((x, y), (15, 5))
+    after = 525 + NEW + between((5, 5), (x, y)) + 240 + NEW + between((x, y), (15, 5))
     assert search.timing.totals().max() == pytest.approx(after)
     assert after < min(before, 3800.0)
     assert not faults(search.design)
@@ -74,7 +74,7 @@ def test_a_wire_that_goes_a_long_way_round_is_routed_again(kind: str) -> None:
     assert not move.sites
     ((arc, delay),) = move.wires
     assert search.timing.pins[search.timing.sink[arc]] == Pin("end", kind)
-    assert delay == NEW * between((8, 10), (15, 5))
+    assert delay == NEW + between((8, 10), (15, 5))
     search.apply(move)
     again = search.best(way, 4500.0)
     assert not (again and again.wires), "once is enough"
@@ -89,3 +89,35 @@ def test_nothing_but_the_estimate_decides_between_sites_of_a_tile() -> None:
     first.run(4600.0)
     second.run(4600.0)
     assert first.design.sites == second.design.sites
+
+
+def test_two_registers_that_go_together_fit_into_one_tile() -> None:
+    """One has a reset, the other none: a tile has one of both."""
+    netlist = Netlist()
+    netlist.register("a", "X2/Y8/SLICEA.FF0", "qa", CE="z")
+    for name, reads, more in (("b", "qa", {}), ("c", "qb", {"LSR": "rst"})):
+        row = 2 if name == "b" else 14
+        netlist.table(f"{name}_table", f"X8/Y{row}/SLICEA.K0", f"n{name}", A=reads)
+        netlist.register(name, f"X8/Y{row}/SLICEA.FF0", f"q{name}", DI=f"n{name}", **more)
+    netlist.register("d", "X14/Y8/SLICEA.FF0", "qd", CE="qc")
+    for x in range(1, 16):
+        for y in range(1, 16):
+            netlist.table(f"other{x}_{y}", f"X{x}/Y{y}/SLICED.K1", "", A="")
+    search = search_of(netlist, {("c_table", "A"): 9000.0})  # its new place is beside the other's
+    assert search.run(2500.0)
+    assert {"b", "c"} <= search.moved.keys()
+    assert not faults(search.design)
+    assert abs(search.design.places["b"][1] - search.design.places["c"][1]) < 12
+
+
+@pytest.mark.parametrize("what", ["another clock", "a table that reads the clock network"])
+def test_what_the_clock_network_leads_to_stays(what: str) -> None:
+    netlist = detour(3)
+    if what == "another clock":
+        netlist.register("behind", "X8/Y10/SLICEA.FF0", "behind", DI="n0", CLK="clk2")
+    else:
+        netlist.cells["t0"]["connections"]["B"] = [netlist.bits["clk"]]
+        netlist.cells["t0"]["port_directions"]["B"] = "input"
+    search = search_of(netlist)
+    assert search.run(4600.0)
+    assert "t0" not in search.moved

@@ -8,15 +8,17 @@ import pytest
 from placed_netlist import Netlist, between, delays_of, detour
 
 from onnxhw.devices.ecp5 import closure
-from onnxhw.devices.ecp5.closure import CONSTRAINTS, DELAYS, MOVED, close_timing
+from onnxhw.devices.ecp5.closure import CONSTRAINTS, DELAYS, MOVED, REPORT, close_timing
 from onnxhw.devices.ecp5.closure.placed import PlacedDesign
 from onnxhw.devices.family import ROUTED
 from onnxhw.devices.report import ClockResult, RouteReport
 from onnxhw.devices.sdf import Pin
 from onnxhw.errors import ToolError
 
+FIRST = 525 + 240 + between((5, 5), (8, 10)) + between((8, 10), (15, 5))
+"""The way of `detour` as it is."""
 LPF = 'LOCATE COMP "clk" SITE "G2";\n'
-KEPT = ("top.config", ROUTED, DELAYS)
+KEPT = ("top.config", ROUTED, REPORT)
 DIRECT = 525 + 240 + between((5, 5), (5, 5)) + between((5, 5), (15, 5))
 """The way of `detour` with its table beside one of the registers."""
 
@@ -33,11 +35,12 @@ def sdf_of(record: dict, wires: Mapping[tuple[str, str], float]) -> str:
 
 
 class Router:
-    """Leaves what nextpnr would; the wire to the table takes longer by `more` picoseconds in the run of that number.
-    `clocked` are the registers that had their clock, run by run."""
+    """Leaves what nextpnr would, with a report that is wrong; the wire to the table takes longer by `more` picoseconds
+    in the run of that number. `clocked` are the registers that had their clock, run by run, `asked` the routes that
+    were there."""
 
     def __init__(self, more: Mapping[int, float] | None = None) -> None:
-        self.more, self.clocked = more or {}, list[set[str]]()
+        self.more, self.clocked, self.asked = more or {}, list[set[str]](), list[dict[str, str]]()
         self.constraints = ""
 
     def __call__(self, folder: Path) -> None:
@@ -46,11 +49,14 @@ class Router:
         cells = record["modules"]["top"]["cells"]
         self.clocked.append({name for name, cell in cells.items() if cell["connections"].get("CLK")})
         self.constraints = (folder / CONSTRAINTS).read_text()
-        if self.more.get(run, 0) < 0:
+        if self.more.get(run, 0) < 0 and "idle" not in self.clocked[-1]:  # in a round
             raise ToolError("E7102", "no way to a pin")
         place = PlacedDesign(record).places
         wires = {("t0", "A"): between(place["start"], place["t0"]) + self.more.get(run, 0)}
         nets = record["modules"]["top"]["netnames"]
+        self.asked.append({name: net["attributes"].get("ROUTING", "") for name, net in nets.items()})
+        report = {"fmax": {"clk": {"achieved": 1.0, "constraint": 1e6 / 3600}}, "critical_paths": []}
+        (folder / REPORT).write_text(json.dumps(report))
         for net in nets.values():
             net["attributes"]["ROUTING"] = f"of run {run}"
         (folder / ROUTED).write_text(json.dumps(record))
@@ -63,19 +69,21 @@ def routed(folder: Path) -> Netlist:
     """`detour` as it was routed first, with a register far from every late way."""
     netlist = detour()
     netlist.register("idle", "X5/Y4/SLICEA.FF0", "idle", CE="out")
+    netlist.register("near", "X5/Y5/SLICEC.FF0", "near", CE="out")  # in the tile of a late one
     netlist.routes = {net: "first" for net in netlist.bits}
     (folder / ROUTED).write_text(json.dumps(netlist.record()))
     (folder / DELAYS).write_text(sdf_of(netlist.record(), {}))
     (folder / "top.config").write_text("first")
+    (folder / REPORT).write_text("first")
     return netlist
 
 
 def close(folder: Path, router: Router, period: float) -> bool:
-    report = RouteReport(clocks={"clk": ClockResult(0.0, 1e6 / period)})
+    report = RouteReport(clocks={"clk": ClockResult(1e6 / FIRST, 1e6 / period)})
     said: list[str] = []
     found = close_timing(folder, LPF, report, router, KEPT, said.append)
     assert said
-    assert {path.name for path in folder.iterdir()} == set(KEPT), "nothing is left of the rounds"
+    assert {path.name for path in folder.iterdir()} == {*KEPT, DELAYS}, "nothing is left of the rounds"
     return found
 
 
@@ -93,14 +101,40 @@ def test_a_round_that_meets_the_clock_is_the_last(tmp_path: Path) -> None:
     assert (tmp_path / "top.config").read_text() == "run 1"
 
 
-def test_in_a_round_only_registers_on_late_ways_have_their_clock(tmp_path: Path) -> None:
+def test_in_a_round_only_registers_of_tiles_with_late_ones_have_their_clock(tmp_path: Path) -> None:
     routed(tmp_path)
     router = Router()
     close(tmp_path, router, 3600.0)
-    assert router.clocked == [{"start", "end"}, {"start", "end", "idle"}]
+    assert router.clocked == [{"start", "end", "near"}, {"start", "end", "near", "idle"}]
     assert router.constraints == f'{LPF}FREQUENCY NET "clk" {1e6 / 3600.25:.6f} MHZ;\n'
+
+
+def test_what_is_routed_stays_but_for_what_leads_from_a_moved_cell(tmp_path: Path) -> None:
+    netlist = routed(tmp_path)
+    router = Router()
+    close(tmp_path, router, 3600.0)
+    first, last = router.asked
+    assert first == {net: "" if net == "n0" else "first" for net in netlist.bits}
+    assert last == {net: "first" if net == "clk" else "of run 0" for net in netlist.bits}, "the clock lacked registers"
     nets = json.loads((tmp_path / ROUTED).read_text())["modules"]["top"]["netnames"]
     assert {net["attributes"]["ROUTING"] for net in nets.values()} == {"of run 1"}
+
+
+def test_the_report_tells_what_the_delays_do(tmp_path: Path) -> None:
+    routed(tmp_path)
+    assert close(tmp_path, Router(), 3600.0)
+    report = json.loads((tmp_path / REPORT).read_text())
+    place = PlacedDesign(json.loads((tmp_path / ROUTED).read_text())).places["t0"]
+    total = 525 + between((5, 5), place) + 240 + between(place, (15, 5))
+    assert report["fmax"]["clk"]["achieved"] == pytest.approx(1e6 / total)
+    (path,) = report["critical_paths"]
+    assert (path["from"], path["to"]) == ("posedge clk", "posedge clk")
+    assert [(part["type"], part["to"]["cell"], part["to"]["port"]) for part in path["path"]] == [
+        ("clk-to-q", "start", "Q"), ("routing", "t0", "A"), ("logic", "t0", "F"), ("routing", "end", "CE"),
+        ("setup", "end", "CE"),
+    ]  # fmt: skip
+    assert sum(part["delay"] for part in path["path"]) == pytest.approx(total / 1000)
+    assert path["path"][-2]["to"]["loc"] == [15, 5]
 
 
 @pytest.mark.parametrize("more", [3000.0, -1.0])
@@ -109,7 +143,7 @@ def test_what_became_worse_or_cannot_be_routed_is_undone(tmp_path: Path, more: f
     files = {path.name: path.read_text() for path in tmp_path.iterdir()}
     router = Router(dict.fromkeys(range(10), more))
     assert not close(tmp_path, router, 3600.0)
-    assert len(router.clocked) == len(closure.GOALS), "each with another goal"
+    assert len(router.clocked) == closure.IN_VAIN, "each with another goal"
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
 
 
@@ -126,9 +160,36 @@ def test_what_was_late_in_a_round_that_brought_nothing_is_not_done_again(tmp_pat
 
 def test_what_is_nearer_but_misses_the_clock_is_kept(tmp_path: Path) -> None:
     routed(tmp_path)
-    router = Router({0: 300.0, 1: -1.0, 2: -1.0, 3: -1.0})
+    router = Router({0: 300.0, **dict.fromkeys(range(1, 1 + closure.IN_VAIN), -1.0)})
     assert close(tmp_path, router, DIRECT + 200)
-    assert (tmp_path / "top.config").read_text() == "run 4"
+    last = len(router.clocked) - 1
+    assert 1 < last
+    assert (tmp_path / "top.config").read_text() == f"run {last}", "the whole design, behind rounds in vain"
+
+
+def test_what_is_nearer_by_its_own_clock_alone_is_not_kept(tmp_path: Path) -> None:
+    """A clock that was met and is missed then counts, too."""
+    routed(tmp_path)
+    files = {path.name: path.read_text() for path in tmp_path.iterdir()}
+
+    class Other(Router):
+        def __call__(self, folder: Path) -> None:
+            super().__call__(folder)
+            report = json.loads((folder / REPORT).read_text())
+            report["fmax"]["q"] = {"achieved": 10.0, "constraint": 100.0}  # of which the delays have no end
+            (folder / REPORT).write_text(json.dumps(report))
+
+    assert not close(tmp_path, Other(), 3600.0)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+
+
+def test_a_clock_off_the_clock_network_is_left(tmp_path: Path) -> None:
+    netlist = routed(tmp_path)
+    netlist.clocks = set()
+    (tmp_path / ROUTED).write_text(json.dumps(netlist.record()))
+    router = Router()
+    assert not close(tmp_path, router, 3600.0)
+    assert not router.clocked
 
 
 def test_where_nothing_can_be_changed_nothing_is_routed(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Which cells of a slice are moved as one, where they may lie, and what is told of a tile where they may not."""
 
+from typing import Any
+
 import pytest
 from placed_netlist import Netlist
 
@@ -65,11 +67,18 @@ def test_an_empty_tile_takes_everything(netlist: Netlist) -> None:
          ("all", "A0 A1 C0 C1 D0 D1", "A0 A1 B1 C0 C1 D0 D1", "all")),
         ("SLICEB.FF0", "register", {"mux": "INV"},
          ("all", "A0 A1 C0 C1 D0 D1", "A0 A1 C0 C1 D0 D1", "all")),
+        ("SLICEB.FF0", "register", {"LSR": "q0"}, ("all", "", "", "all")),
+        *(("SLICEB.FF0", "register", {"parameters": {name: value}}, ("all", "", "", "all"))
+          for name, value in (("SRMODE", "ASYNC"), ("CLKMUX", "INV"), ("LSRMUX", "INV"))),
+        ("SLICEB.FF0", "register", {"parameters": {"SRMODE": "LSR_OVER_CE", "CLKMUX": "CLK", "LSRMUX": "LSR"}},
+         ("all", "A0 A1 B1 C0 C1 D0 D1", "A0 A1 C0 C1 D0 D1", "all")),
+        ("SLICEB.FF0", "register", {"parameters": {"GSR": "DISABLED"}},
+         ("all", "A0 A1 C0 C1 D0 D1", "A0 A1 C0 C1 D0 D1", "all")),
         ("SLICEB.FF0", "register", {"M": "q1"}, ("all", "A0 A1 B1 C0 C1 D0 D1", "A0 A1 C0 C1 D0 D1", "A0 C0 D0")),
     ],
 )  # fmt: skip
 def test_what_lies_in_a_tile_decides(
-    netlist: Netlist, site: str, kind: str, more: dict[str, str], expected: tuple[str, ...]
+    netlist: Netlist, site: str, kind: str, more: dict[str, Any], expected: tuple[str, ...]
 ) -> None:
     place = f"X5/Y5/{site}"
     if kind == "register":

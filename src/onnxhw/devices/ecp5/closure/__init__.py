@@ -21,18 +21,20 @@ from ....garbage import collection_paused
 from ... import sdf, static_timing
 from ...identity import identity
 from ...report import RouteReport
-from . import moves, placed, rounds, routes, slices
-from .rounds import CONSTRAINTS, DELAYS, MOVED, Closure, Route, Tick
+from . import figures, moves, pins, placed, rounds, routes, slices
+from .rounds import CONSTRAINTS, DELAYS, MOVED, REPORT, Closure, Route, Tick
 
-__all__ = ["CONSTRAINTS", "DELAYS", "IDENTITY", "MOVED", "close_timing"]
+__all__ = ["CONSTRAINTS", "DELAYS", "IDENTITY", "MOVED", "REPORT", "close_timing"]
 
 IDENTITY = identity(
-    __file__, *(str(module.__file__) for module in (moves, placed, rounds, routes, slices, sdf, static_timing))
+    __file__,
+    *(str(module.__file__) for module in (figures, moves, pins, placed, rounds, routes, slices, sdf, static_timing)),
 )
 """Of all that decides over what a route that misses its clock becomes."""
-ROUNDS = 8
-"""A round takes a part of the time of a route; most of what can be had comes with the first three."""
-GOALS = (0.985, 0.97, 0.955)
+ROUNDS, IN_VAIN = 12, 4
+"""Rounds at most, and those that bring nothing one after the other: each takes a part of the time of a route, and knows
+what was late in those before it."""
+GOALS = (0.985, 0.97, 0.955, 0.99)
 """Of the clock's period, what ways are to take by estimate: estimates are off, and wires that make room become longer.
 The next one is for a round behind one that brought nothing."""
 
@@ -42,9 +44,11 @@ def close_timing(
 ) -> bool:
     """Bring the routed design in `directory` (`ROUTED`, `DELAYS`) nearer to the clock of `report` that is missed most:
     whether it was. Then `directory` has the files `kept` that `route` has left of the better design."""
-    with collection_paused(), suppress(ToolError):
+    with collection_paused(), suppress(ToolError, OSError):  # what was routed is there
         say("late ways are looked for")
         closure = Closure(directory, lpf, report)
+        if not closure.possible:
+            return False
         first, best, state, goals = closure.worst, closure.worst, closure.design.state(), 0
         for _ in range(ROUNDS):
             if closure.round(GOALS[goals] * closure.period, route, directory, say):
@@ -55,13 +59,14 @@ def close_timing(
                     break
             else:
                 goals += 1
-                if goals == len(GOALS):
+                if goals == IN_VAIN:
                     break
         if best < first:
             closure.design.restore(state)
             with TemporaryDirectory(dir=directory) as scratch:
                 closure.finish(route, Path(scratch))
-                for name in kept:
-                    (Path(scratch) / name).replace(directory / name)
-            return True
+                if closure.margin(Path(scratch)) > report.margin:
+                    for name in kept:
+                        (Path(scratch) / name).replace(directory / name)
+                    return True
     return False

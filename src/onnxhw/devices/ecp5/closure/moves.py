@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...sdf import Delays, Pin
 from ...static_timing import NEVER, StaticTiming
 from .placed import PlacedDesign, Site, Tile
-from .slices import Block, block_of, free, sites_of
+from .slices import Block, block_of, free, goes_with, sites_of
 
 WITHIN, BASE, COLUMN, ROW, FAR_COLUMN, FAR_ROW, NEAR = 500.0, 620.0, 107.0, 131.0, 45.0, 55.0, 4
 """Picoseconds of a wire within a tile, of any other, and more for each column and row up to the fourth and beyond: the
@@ -33,8 +33,8 @@ AGAIN = 3
 TABLE_PS, WIDE_PS = 240.0, 170.0
 """Through a lookup table and a multiplexer of two, where the delays do not tell (speed grade 6): not every pin of a
 table was in use."""
-NEW = 1.1
-"""A wire that is new takes so many times what is estimated: not all can have the median where many are wanted."""
+NEW = 50.0
+"""Picoseconds that a wire which is new takes more: not all can have the median where many are wanted."""
 
 
 class _Wire(NamedTuple):
@@ -93,7 +93,7 @@ class MoveSearch:
         given_up: set[int] = set()
         while True:
             totals = self.timing.totals()
-            late = [int(self.timing.ends[k]) for k in np.argsort(-totals) if totals[k] > goal]
+            late = [int(self.timing.ends[k]) for k in np.argsort(-totals, kind="stable") if totals[k] > goal]
             end = next((pin for pin in late if pin not in given_up), None)
             if end is None:
                 return len(self.moved) + len(self.routed_again)
@@ -150,7 +150,7 @@ class MoveSearch:
         ends = [self.design.places.get(pins[side[arc]].cell) for side in (self.timing.source, self.timing.sink)]
         if not (ends[0] and ends[1]):
             return otherwise
-        return NEW * float(wire(*(np.array(float(abs(a - b))) for a, b in zip(*ends, strict=True))))
+        return NEW + float(wire(*(np.array(float(abs(a - b))) for a, b in zip(*ends, strict=True))))
 
     def _rerouted(self, way: list[int]) -> TimingMove | None:
         """The wires on a way that go a long way round, to be routed again."""
@@ -197,6 +197,8 @@ class MoveSearch:
         found: list[Block | None] = []
         for pin in way:
             block = block_of(self.design, self.timing.pins[pin].cell)
+            if block and not self._movable(block):
+                block = None
             if block and max(self.moved.get(cell, 0) for cell in block.cells) >= AGAIN:
                 block = None
             if block is None or not found or found[-1] != block:
@@ -206,6 +208,14 @@ class MoveSearch:
                 blocks = [block for block in found[first : first + size] if block]
                 if len(blocks) == size == len(set(blocks)):
                     yield tuple(blocks)
+
+    def _movable(self, block: Block) -> bool:
+        """Whether no net of the clock network but the clock itself leads to a block: its router takes such a net up
+        nowhere, and what is left of it could be met by another one."""
+        reads = {bit for cell in block.cells for _, bit, drives in self.design.pins(cell) if not drives}
+        reads -= {self.design.bit(block.register, "CLK")} if block.register else set()
+        register = block.register is None or self.design.bit(block.register, "CLK") == self.timing.clock
+        return register and not any(self.design.is_global(bit) for bit in reads)
 
     def _tiles(self, way: list[int]) -> list[Tile]:
         """The tiles around a way, in order."""
@@ -267,11 +277,11 @@ class MoveSearch:
     ) -> NDArray[np.float64]:
         """The wire between a cell and each of the places; `delay` if it is not known where the cell lies."""
         if cell in inside:
-            return np.full(len(places), NEW * WITHIN)
+            return np.full(len(places), NEW + WITHIN)
         place = self.design.places.get(cell)
         if place is None:
             return np.full(len(places), delay)
-        return NEW * wire(np.abs(places[:, 0] - place[0]), np.abs(places[:, 1] - place[1]))
+        return NEW + wire(np.abs(places[:, 0] - place[0]), np.abs(places[:, 1] - place[1]))
 
     def _delay(self, block: Block, sink: Pin) -> float:
         """From an input of a block's tables to its output."""
@@ -286,14 +296,18 @@ class MoveSearch:
         """A place for each block: the tile, or for several blocks one beside it, each in a slice of its own."""
         column, row = tile
         around = [(column + x, row + y) for x in (0, -1, 1) for y in (0, -1, 1)] if len(blocks) > 1 else [tile]
-        used, found = set[tuple[Tile, str]](), []
+        used, found = set[tuple[Tile, str]](), list[tuple[Block, tuple[tuple[str, Site], ...]]]()
+        taken: dict[Tile, str] = {}
         for block in blocks:
             places = ((near, slice_, half) for near in around
                       if near in self.design.tiles and not any((cell, near) in self._avoided for cell in block.cells)
+                      and goes_with(self.design, block.register, taken.get(near))
                       for slice_, half in free(self.design, block, near) if (near, slice_) not in used)  # fmt: skip
             at = next(places, None)
             if at is None:
                 return None
             used.add(at[:2])
+            if block.register:
+                taken[at[0]] = block.register
             found.append((block, tuple(sites_of(block, *at))))
         return tuple(found)

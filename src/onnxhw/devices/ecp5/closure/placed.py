@@ -15,8 +15,8 @@ SLICES = "ABCD"
 OF_A_SLICE = ("CE", "LSR")
 PINS = ("A", "B", "C", "D", "M", *OF_A_SLICE)
 """Inputs of a slice that wires from elsewhere lead to."""
-BEL, ROUTE = "NEXTPNR_BEL", "ROUTING"
-"""nextpnr's attributes: where a cell lies, and by which wires a net goes."""
+BEL, ROUTE, GLOBAL = "NEXTPNR_BEL", "ROUTING", "ECP5_IS_GLOBAL"
+"""nextpnr's attributes: where a cell lies, by which wires a net goes, that it goes over the clock network."""
 _SITE = re.compile(r"X(\d+)/Y(\d+)/SLICE([ABCD])\.(K|FF|RAMW)([01]?)$")
 _PLACE = re.compile(r"X(\d+)/Y(\d+)/")
 
@@ -68,6 +68,7 @@ class PlacedDesign:
         module = top_module(record)
         self.cells: dict[str, Any] = module["cells"]
         self.nets: dict[str, Any] = module["netnames"]
+        self.settings: dict[str, str] = module["settings"]
         self.places: dict[str, Tile] = {}
         self.sites: dict[str, Site] = {}
         self.tiles: dict[Tile, dict[Site, str]] = defaultdict(dict)
@@ -85,6 +86,7 @@ class PlacedDesign:
                         self.drivers[bit] = Pin(name, port)
                     else:
                         self.readers[bit].append(Pin(name, port))
+        self._global = {net["bits"][0] for net in self.nets.values() if GLOBAL in net["attributes"]}
         self._driven: set[int] = set()
         self._cut: set[Pin] = set()
 
@@ -113,6 +115,10 @@ class PlacedDesign:
         for port, bits in entry["connections"].items():
             if bits:
                 yield port, bits[0], entry["port_directions"][port] == "output"
+
+    def is_global(self, bit: int | None) -> bool:
+        """Whether a net goes over the device's clock network."""
+        return bit in self._global
 
     def parameter(self, cell: str, name: str) -> str | None:
         """A parameter as text."""

@@ -13,13 +13,16 @@ from ... import sdf
 from ...family import ROUTED
 from ...netlist import top_module
 from ...report import RouteReport
+from ...sdf import Delays
 from ...static_timing import StaticTiming
+from .figures import correct
 from .moves import Change, MoveSearch
+from .pins import constrained, exchanged
 from .placed import ROUTE, PlacedDesign
 from .slices import REGISTER, faults
 
-DELAYS, MOVED, CONSTRAINTS = "delays.sdf", "moved.json", "moved.lpf"
-"""The routed design's delays; the design with cells moved, and its constraints."""
+REPORT, DELAYS, MOVED, CONSTRAINTS = "report.json", "delays.sdf", "moved.json", "moved.lpf"
+"""nextpnr's report; the routed design's delays; the design with cells moved, and its constraints."""
 CLOCKED = 0.88
 """Of the goal: registers on ways that take longer, before or behind the changes, have their clock in a round: 511 of
 the 11,270 of a `mini`."""
@@ -52,6 +55,11 @@ class Closure:
         self._constraints = "".join([lpf.rstrip("\n") + "\n", *frequencies])  # it derives clocks only while it packs
 
     @property
+    def possible(self) -> bool:
+        """Whether the clock goes over the clock network: wires of another one would be in the way of others."""
+        return self.design.is_global(self._bit)
+
+    @property
     def worst(self) -> float:
         """The longest way, in picoseconds."""
         return float(self.timing.totals().max())
@@ -68,7 +76,9 @@ class Closure:
         known, late = faults(self.design), self._late(goal)
         search = MoveSearch(self.design, self.delays, self.timing, self._avoided)
         search.run(goal, lambda: tick("late ways are changed"))
-        if search.changes and search.changes not in self._tried and not faults(self.design) - known:
+        if faults(self.design) - known:
+            self._avoided |= search.changes
+        elif search.changes and search.changes not in self._tried:
             self._tried.add(search.changes)
             self.design.unroute()
             try:
@@ -93,28 +103,50 @@ class Closure:
         self._write(folder, None)
         route(folder)
 
+    def margin(self, folder: Path) -> float:
+        """How much of its frequency the worst of all clocks reaches in the design that `finish` left, 0 if something
+        there is wrong; the report is corrected."""
+        path, routed = folder / REPORT, json.loads((folder / ROUTED).read_text())
+        design, record = PlacedDesign(routed), json.loads(path.read_text())
+        if exchanged(design) or faults(design):
+            return 0.0
+        with (folder / DELAYS).open() as lines:
+            correct(record, routed, Delays(sdf.read(lines).wires, self.delays.paths, self.delays.setups))
+        path.write_text(json.dumps(record))
+        return min((clock["achieved"] / clock["constraint"] for clock in record["fmax"].values()), default=0.0)
+
     def _late(self, goal: float) -> set[str]:
         """The cells on ways that take longer than `CLOCKED` of a goal."""
         lengths = self.timing.arrival - self.timing.required
         return {self.timing.pins[k].cell for k in np.nonzero(lengths > CLOCKED * goal)[0]}
 
     def _write(self, folder: Path, late: set[str] | None) -> None:
-        """The design for nextpnr; if `late` cells are named, without the clock of other registers."""
+        """The design for nextpnr; if `late` cells are named, without the clock of registers of other tiles (those of
+        one have one clock, nextpnr sees to that)."""
         unclocked: list[dict[str, Any]] = []
         if late is not None:
-            unclocked = [cell["connections"] for name, cell in self.design.cells.items() if cell["type"] == REGISTER
-                         and name not in late and cell["connections"].get("CLK") == [self._bit]]  # fmt: skip
+            cells, sites = self.design.cells, self.design.sites
+            tiles = {sites[cell].tile for cell in late if cell in sites and cells[cell]["type"] == REGISTER}
+            unclocked = [
+                connections
+                for cell, site in sites.items()
+                if site.kind == "FF" and site.tile not in tiles
+                if (connections := cells[cell]["connections"]).get("CLK") == [self._bit]
+            ]
         for connections in unclocked:
             connections["CLK"] = []
-        (folder / MOVED).write_text(json.dumps(self.design.record))
-        for connections in unclocked:
-            connections["CLK"] = [self._bit]
+        try:
+            with constrained(self.design):
+                (folder / MOVED).write_text(json.dumps(self.design.record))
+        finally:
+            for connections in unclocked:
+                connections["CLK"] = [self._bit]
         (folder / CONSTRAINTS).write_text(self._constraints)
 
     def _take(self, folder: Path) -> None:
         """Take the routes of a round, and the delays of its wires."""
         nets = top_module(json.loads((folder / ROUTED).read_text()))["netnames"]
-        nets[self.clock] = self.design.nets[self.clock]
+        nets[self.clock] = self.design.nets[self.clock]  # that of the round does not lead to all
         attributes = {name: net["attributes"] for name, net in nets.items()}
         self.design.take_routes({name: each[ROUTE] for name, each in attributes.items() if ROUTE in each})
         with (folder / DELAYS).open() as lines:

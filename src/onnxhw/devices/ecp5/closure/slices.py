@@ -4,7 +4,7 @@ A tile has four slices, A to D, of two logic cells; a logic cell is a lookup tab
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...sdf import Pin
@@ -18,6 +18,11 @@ OF_SLICE = ("CE", "CEMUX", "GSR")
 OF_TILE = ("CLK", "LSR", "CLKMUX", "LSRMUX", "SRMODE")
 """Nets and parameters that registers of a slice, and those of a tile, have in common. (A tile has two clocks and two
 resets; nextpnr says which slice has which. One of each is what is looked for here.)"""
+
+
+NETS = ("CE", "CLK", "LSR")
+DEFAULTS = {"CEMUX": "CE", "GSR": "ENABLED", "CLKMUX": "CLK", "LSRMUX": "LSR", "SRMODE": "LSR_OVER_CE"}
+"""What nextpnr takes where a register has no such parameter (its pack.cc and arch.cc)."""
 
 
 class Block(NamedTuple):
@@ -108,9 +113,17 @@ class _Contents:
                 self.registers[site.slice, site.half] = cell
 
 
-def _common(design: PlacedDesign, register: str, names: tuple[str, ...]) -> tuple[object, ...]:
-    return tuple(design.bit(register, name) if name.isupper() and name in ("CE", "CLK", "LSR") else
-                 design.parameter(register, name) for name in names)  # fmt: skip
+def _common(design: PlacedDesign, register: str, names: Iterable[str]) -> tuple[object, ...]:
+    """Nets and parameters of a register, a parameter that it does not have as nextpnr takes it."""
+    return tuple(
+        design.bit(register, name) if name in NETS else design.parameter(register, name) or DEFAULTS[name]
+        for name in names
+    )
+
+
+def goes_with(design: PlacedDesign, register: str | None, other: str | None) -> bool:
+    """Whether two registers, of which there may be none, can be in one tile."""
+    return not (register and other) or _common(design, register, OF_TILE) == _common(design, other, OF_TILE)
 
 
 def free(design: PlacedDesign, block: Block, tile: Tile) -> Iterator[tuple[str, int]]:
@@ -141,8 +154,7 @@ def _register_fits(design: PlacedDesign, block: Block, found: _Contents, slice_:
     if (slice_, half) in found.registers or found.memory:
         return False
     others = {key: cell for key, cell in found.registers.items() if cell != register}
-    mine = _common(design, register, OF_TILE)
-    if any(_common(design, cell, OF_TILE) != mine for cell in others.values()):
+    if not all(goes_with(design, register, cell) for cell in others.values()):
         return False
     beside = others.get((slice_, 1 - half))
     if beside and _common(design, beside, OF_SLICE) != _common(design, register, OF_SLICE):
@@ -160,7 +172,7 @@ def sites_of(block: Block, tile: Tile, slice_: str, half: int) -> Iterator[tuple
 
 
 def faults(design: PlacedDesign) -> set[str]:
-    """Every tile where cells lie together that cannot, in words. nextpnr does not look at places that it is given."""
+    """Every tile where cells lie together that cannot, in words."""
     found: dict[Tile, set[str]] = defaultdict(set)
     for tile in design.tiles:
         contents = _Contents(design, tile)
