@@ -163,7 +163,7 @@ def test_what_is_nearer_but_misses_the_clock_is_kept(tmp_path: Path) -> None:
     router = Router({0: 300.0, **dict.fromkeys(range(1, 1 + closure.IN_VAIN), -1.0)})
     assert close(tmp_path, router, DIRECT + 200)
     last = len(router.clocked) - 1
-    assert 1 < last
+    assert last > 1
     assert (tmp_path / "top.config").read_text() == f"run {last}", "the whole design, behind rounds in vain"
 
 
