@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     epilog="Writes top.bit, program.ohw, manifest.json, placement.json, report.html and trace.json; with --standalone, "
     "if the bitstream cannot hold the program, flash.bin, an image for the board's flash memory. The bitstream "
     "belongs to board, preset and clock, not to the model: it is built once and then taken from the cache. --scale to "
-    "--layout are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. Exit "
+    "--layout are noted in manifest.json: `run` and `simulate` of the directory prepare images and arrays so. On an "
+    "ECP5 a clock that is missed by less than a tenth is approached before the next placement: cells are moved, and "
+    "what they lead to is routed again. Exit "
     "status 5 if the model or the design does not fit, 6 if the design misses its clock. What the hardware cannot "
     "run becomes a part of the program that the host runs, as with `compile`.",
 )
