@@ -1,4 +1,4 @@
-"""List the latest ends of a routed ECP5 design, each with its way: through which cells, where they lie, and what the
+"""List the latest ends of a routed ECP5 design, each with its path: through which cells, where they lie, and what the
 wires take.
 
     python bench/route.py ulx3s-85f+sdram:ulx3s-85f --mhz 125 --seeds 2 --workers 2
@@ -44,10 +44,10 @@ def late_ends(timing: StaticTiming, later: float) -> list[tuple[float, int]]:
 
 
 def told(timing: StaticTiming, cells: Mapping[str, Any], end: int) -> Iterator[str]:
-    """A line for each cell on the way to an end: when its input is there, in nanoseconds, where it lies, and what the
+    """A line for each cell on the path to an end: when its input is there, in nanoseconds, where it lies, and what the
     wire to it takes over so many columns and rows."""
     before: tuple[float, Pin] | None = None
-    for number in timing.way(end)[1:]:
+    for number in timing.path(end)[1:]:
         time, pin = float(timing.arrival[number]), timing.pins[number]
         at, text = place(cells[pin.cell]), ""
         if before and before[1].cell != pin.cell:

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from onnxhw.devices.ecp5.closure.moves import wire
 from onnxhw.devices.ecp5.closure.placed import PlacedDesign
 from onnxhw.devices.sdf import Delays, Pin
@@ -52,7 +50,7 @@ class Netlist:
 
 
 def detour(count: int = 1, kind: str = "CE") -> Netlist:
-    """Two registers in row 5, ten columns from each other, which stay; on the way `count` tables, five rows above."""
+    """Two registers in row 5, ten columns from each other, which stay; on the path `count` tables, five rows above."""
     netlist = Netlist()
     netlist.register("start", "X5/Y5/SLICEA.FF0", "q", M="")
     for n in range(count):
@@ -65,7 +63,7 @@ def detour(count: int = 1, kind: str = "CE") -> Netlist:
 
 
 def between(a: tuple[int, int], b: tuple[int, int]) -> float:
-    return float(wire(*(np.array(float(abs(a[k] - b[k]))) for k in (0, 1))))
+    return float(wire(abs(a[0] - b[0]), abs(a[1] - b[1])))
 
 
 def delays_of(design: PlacedDesign, wires: Mapping[tuple[str, str], float]) -> Delays:

@@ -41,7 +41,7 @@ def test_only_ways_between_registers_of_the_clock_count() -> None:
     assert total["b"] == 500 + 100 + 20 + 200 + 30
     assert total["a"] < NEVER / 2, "nothing comes there"
     assert set(total) == {"a", "b"}
-    assert [timing.pins[pin] for pin in timing.way(timing.number[Pin("b", "D")])] == [
+    assert [timing.pins[pin] for pin in timing.path(timing.number[Pin("b", "D")])] == [
         Pin("a", "CLK"), Pin("a", "Q"), Pin("table", "A"), Pin("table", "F"), Pin("b", "D"),
     ]  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_a_loop_has_no_arrival_and_hinders_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_times_are_those_of_all_ways(seed: int) -> None:
-    """A random network of tables without loops, against the longest way found by walking every one."""
+    """A random network of tables without loops, against the longest path found by walking every one."""
     rng = np.random.default_rng(seed)
     found, inputs = delays(), {}
     for n in range(12):
@@ -88,11 +88,11 @@ def test_times_are_those_of_all_ways(seed: int) -> None:
     def longest(pin: Pin) -> float:
         if pin == Pin("a", "Q"):
             return 500.0
-        ways = []
+        paths = []
         for before, through in found.paths[pin]:
             source, wire = found.wires[before]
-            ways.append(longest(source) + wire + through)
-        return max(ways)
+            paths.append(longest(source) + wire + through)
+        return max(paths)
 
     timing = StaticTiming(found, CELLS)
     end = timing.ends.tolist().index(timing.number[Pin("a", "D")])

@@ -24,7 +24,7 @@ from . import tools
 from .bitstream import Bitstream, from_entry, to_entry
 from .cache import Cache, family_sources, key_of, sources
 from .device import platform_of
-from .place_and_route import close_timing, execute, place_and_route
+from .place_and_route import execute, place_and_route
 from .stage import Progress, Stage
 
 FORMAT = "2"
@@ -234,7 +234,6 @@ def _run(
         for seed in options.seeds:
             with Stage(progress, routing, f"seed {seed}") as stage:
                 report = place_and_route(directory, board, seed, options.nextpnr_opts, stage)
-                report = close_timing(directory, board, seed, options.nextpnr_opts, report, stage)
                 fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
                 stage.text = f"seed {seed}: {fmax}"
             if best is None or report.margin > best[0].margin:

@@ -40,9 +40,10 @@ class _NotConvergedError(Exception):
 def place_and_route(directory: Path, board: Board, seed: int, options: Sequence[str], stage: Stage) -> RouteReport:
     """Run place and route with one seed and more options of nextpnr's; leaves what `Family.route` says.
 
-    Timing failures are let pass here, so that the report is written; `build` refuses them. `DoesNotFitError` E5201 for
-    a design that has more cells once packed than the device: nextpnr would look for places without an end. So does its
-    placer "static" where it does not converge: then "heap" places the design.
+    A clock that is missed by little (`NEAR`) is approached as `Family.close_timing` does. Timing failures are let pass
+    here, so that the report is written; `build` refuses them. `DoesNotFitError` E5201 for a design that has more cells
+    once packed than the device: nextpnr would look for places without an end. So does its placer "static" where it does
+    not converge: then "heap" places the design.
     """
     family = family_of(board)
     stage.log = log = RouteLog(directory / log_of(family, seed))
@@ -66,18 +67,21 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Sequence[
         names = {STATIC: HEAP, log.path.name: stage.log.path.name}
         again = tuple(names.get(word, word) for word in command.arguments)
         execute(ToolCommand(command.tool, again), directory, stage.tick)
+    report, last = _report(family, directory), stage.log.path
+    if not report.timing_met and report.margin >= NEAR and _closed(directory, board, last, options, report, stage):
+        report = _report(family, directory)
+    return report
+
+
+def _report(family: Family, directory: Path) -> RouteReport:
     return family.report(json.loads((directory / "report.json").read_text()), directory)
 
 
-def close_timing(
-    directory: Path, board: Board, seed: int, options: Sequence[str], report: RouteReport, stage: Stage
-) -> RouteReport:
-    """Have the family bring what `place_and_route` has left nearer to a clock that it misses by little (`NEAR`): what
-    is left then. The logs of what that runs are put behind that of place and route."""
-    family = family_of(board)
-    if report.timing_met or report.margin < NEAR:
-        return report
-    log = directory / log_of(family, seed)
+def _closed(
+    directory: Path, board: Board, log: Path, options: Sequence[str], report: RouteReport, stage: Stage
+) -> bool:
+    """Whether the family has brought the routed design nearer to its clock. The logs of what that runs are put behind
+    `log`."""
 
     def run(command: ToolCommand, folder: Path) -> None:
         stage.log = RouteLog(folder / log.name)
@@ -88,9 +92,7 @@ def close_timing(
                 with log.open("ab") as whole:
                     whole.write(stage.log.path.read_bytes())
 
-    if not family.close_timing(directory, board, report, log.name, options, run, stage.say):
-        return report
-    return family.report(json.loads((directory / "report.json").read_text()), directory)
+    return family_of(board).close_timing(directory, board, report, log.name, options, run, stage.say)
 
 
 def require_cells(too_many: Mapping[str, tuple[int, int]], board: Board) -> None:

@@ -16,9 +16,9 @@ NEVER = -1e9
 class StaticTiming:
     """Arrival and required times of all pins, in picoseconds from the edge of one clock.
 
-    Only ways from registers of that clock to registers of it count. `arrival` of a pin is by the slowest way to it;
-    `required` is by the slowest way from it, as if the clock had no period: of an end, its setup time, negative. So
-    ``arrival - required`` is how long the slowest way through a pin takes. Change `delay` of an arc and `run` again.
+    Only paths from registers of that clock to registers of it count. `arrival` of a pin is by the slowest path to it;
+    `required` is by the slowest path from it, as if the clock had no period: of an end, its setup time, negative. So
+    ``arrival - required`` is how long the slowest path through a pin takes. Change `delay` of an arc and `run` again.
     A pin in a combinational loop, and what only comes from there, has no arrival.
     """
 
@@ -39,7 +39,7 @@ class StaticTiming:
         self.clock = clock if clock is not None else max(counts, key=lambda bit: counts[bit], default=None)
         arcs = [(driver, sink, ps) for sink, (driver, ps) in delays.wires.items() if sink.port not in clock_ports]
         self.wires = len(arcs)
-        arcs += [(before, output, ps) for output, ways in delays.paths.items() for before, ps in ways]
+        arcs += [(before, output, ps) for output, paths in delays.paths.items() for before, ps in paths]
         self.source = np.array([self._number(arc[0]) for arc in arcs], dtype=np.int64)
         self.sink = np.array([self._number(arc[1]) for arc in arcs], dtype=np.int64)
         self.delay = np.array([arc[2] for arc in arcs], dtype=np.float64)
@@ -90,12 +90,12 @@ class StaticTiming:
         self.arrival, self.required = arrival, required
 
     def totals(self) -> NDArray[np.float64]:
-        """How long the slowest way to each of `ends` takes, setup included; about `NEVER` for one that no register of
+        """How long the slowest path to each of `ends` takes, setup included; about `NEVER` for one that no register of
         the clock reaches."""
         return np.asarray(self.arrival[self.ends] + self.setup)
 
-    def way(self, pin: int) -> list[int]:
-        """The pins on the slowest way to a pin, the clock's pin of the register first."""
+    def path(self, pin: int) -> list[int]:
+        """The pins on the slowest path to a pin, the clock's pin of the register first."""
         found = [pin]
         while True:
             arcs = self._into[self._into_start[pin] : self._into_start[pin + 1]]

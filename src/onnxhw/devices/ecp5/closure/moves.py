@@ -1,4 +1,4 @@
-"""`MoveSearch`: shortens the latest ways of a routed design by moving cells and having wires routed again.
+"""`MoveSearch`: shortens the latest paths of a routed design by moving cells and having wires routed again.
 
 How long wires will be is estimated.
 """
@@ -21,15 +21,15 @@ WITHIN, BASE, COLUMN, ROW, FAR_COLUMN, FAR_ROW, NEAR = 500.0, 620.0, 107.0, 131.
 medians of the 90,000 routed wires of a `mini` (speed grade 6). With these the times of its ends were as routed with a
 correlation of 0.90; by nextpnr's own estimate of wires, 0.78."""
 REACH = 7
-"""Columns and rows around a way in which places are looked for: beyond, a wire there and back is longer than most."""
+"""Columns and rows around a path in which places are looked for: beyond, a wire there and back is longer than most."""
 LONGEST = 4
-"""Neighbours on a way that are moved together, at most: one alone cannot leave the others far behind."""
+"""Neighbours on a path that are moved together, at most: one alone cannot leave the others far behind."""
 GAIN = 40.0
 """Picoseconds that a move must bring per block. Estimates are off by more; without it there are moves for nothing."""
 PINS = 300
 """Wires of blocks that are moved, at most: those of a large net would all be routed again."""
 AGAIN = 3
-"""How often a cell is moved, at most: by estimates alone two ways could pull it to and fro."""
+"""How often a cell is moved, at most: by estimates alone two paths could pull it to and fro."""
 TABLE_PS, WIDE_PS = 240.0, 170.0
 """Through a lookup table and a multiplexer of two, where the delays do not tell (speed grade 6): not every pin of a
 table was in use."""
@@ -48,14 +48,14 @@ class _Wire(NamedTuple):
 @dataclass(frozen=True)
 class TimingMove:
     """Blocks with their new sites, or wires (arcs of the timing) with their delays when they will have been routed
-    again; and by how many picoseconds the slowest way becomes shorter, by estimate and less what it must be worth."""
+    again; and by how many picoseconds the slowest path becomes shorter, by estimate and less what it must be worth."""
 
     gain: float
     sites: tuple[tuple[Block, tuple[tuple[str, Site], ...]], ...] = ()
     wires: tuple[tuple[int, float], ...] = ()
 
 
-def wire(columns: NDArray[np.float64], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def wire(columns: NDArray[np.float64] | int, rows: NDArray[np.float64] | int) -> NDArray[np.float64]:
     """About how many picoseconds a wire takes over so many columns and rows."""
     far = FAR_COLUMN * np.maximum(columns - NEAR, 0) + FAR_ROW * np.maximum(rows - NEAR, 0)
     near = BASE + COLUMN * np.minimum(columns, NEAR) + ROW * np.minimum(rows, NEAR)
@@ -76,9 +76,8 @@ class MoveSearch:
         self._avoided = avoided
         self.design, self.timing, self.moved = design, timing, dict[str, int]()
         self.routed_again: set[int] = set()
-        self._delays = delays
         self._through = {(before.cell, before.port, output.port): ps
-                         for output, ways in delays.paths.items() for before, ps in ways}  # fmt: skip
+                         for output, paths in delays.paths.items() for before, ps in paths}  # fmt: skip
         names = timing.pins
         self._arc = {
             (names[driver], names[sink]): number
@@ -87,17 +86,17 @@ class MoveSearch:
             )
         }
 
-    def run(self, goal: float, tick: Callable[[], None] = lambda: None) -> int:
-        """Shorten ways until none takes longer than `goal` picoseconds, or none of those can be shortened: how many
-        cells were `moved` and arcs are to be `routed_again`. `tick` is called after every way that was looked at."""
+    def run(self, goal: float, tick: Callable[[], None] = lambda: None) -> frozenset[Change]:
+        """Shorten paths until none takes longer than `goal` picoseconds, or none of those can be shortened: all that
+        was done. `tick` is called after every path that was looked at."""
         given_up: set[int] = set()
         while True:
             totals = self.timing.totals()
             late = [int(self.timing.ends[k]) for k in np.argsort(-totals, kind="stable") if totals[k] > goal]
             end = next((pin for pin in late if pin not in given_up), None)
             if end is None:
-                return len(self.moved) + len(self.routed_again)
-            move = self.best(self.timing.way(end), goal)
+                return self.changes
+            move = self.best(self.timing.path(end), goal)
             if move is None:
                 given_up.add(end)
             else:
@@ -110,7 +109,7 @@ class MoveSearch:
         return frozenset({*((cell, self.design.places[cell]) for cell in self.moved), *self.routed_again})
 
     def late(self, period: float) -> frozenset[Change]:
-        """What was done and lies, by the timing as it is, on ways that take longer than `period` picoseconds."""
+        """What was done and lies, by the timing as it is, on paths that take longer than `period` picoseconds."""
         timing = self.timing
         lengths = timing.arrival - timing.required
         arcs = timing.arrival[timing.source] + timing.delay - timing.required[timing.sink]
@@ -120,13 +119,13 @@ class MoveSearch:
             if (arcs[change] > period if isinstance(change, int) else change[0] in late)
         )  # fmt: skip
 
-    def best(self, way: list[int], goal: float) -> TimingMove | None:
-        """To have wires routed again if that is enough for the way, for then all else stays; or what shortens it
+    def best(self, path: list[int], goal: float) -> TimingMove | None:
+        """To have wires routed again if that is enough for the path, for then all else stays; or what shortens it
         most."""
-        rerouted = self._rerouted(way)
-        if rerouted and self.timing.arrival[way[-1]] - self.timing.required[way[-1]] - rerouted.gain <= goal:
+        rerouted = self._rerouted(path)
+        if rerouted and self.timing.arrival[path[-1]] - self.timing.required[path[-1]] - rerouted.gain <= goal:
             return rerouted
-        found = [move for move in (rerouted, self._moved(way)) if move]
+        found = [move for move in (rerouted, self._moved(path)) if move]
         return max(found, key=lambda move: move.gain, default=None)
 
     def apply(self, move: TimingMove) -> None:
@@ -147,15 +146,13 @@ class MoveSearch:
     def _estimate(self, arc: int, otherwise: float) -> float:
         """A new wire's delay by the places of its ends."""
         pins = self.timing.pins
-        ends = [self.design.places.get(pins[side[arc]].cell) for side in (self.timing.source, self.timing.sink)]
-        if not (ends[0] and ends[1]):
-            return otherwise
-        return NEW + float(wire(*(np.array(float(abs(a - b))) for a, b in zip(*ends, strict=True))))
+        a, b = (self.design.places.get(pins[side[arc]].cell) for side in (self.timing.source, self.timing.sink))
+        return NEW + float(wire(abs(a[0] - b[0]), abs(a[1] - b[1]))) if a and b else otherwise
 
-    def _rerouted(self, way: list[int]) -> TimingMove | None:
-        """The wires on a way that go a long way round, to be routed again."""
+    def _rerouted(self, path: list[int]) -> TimingMove | None:
+        """The wires on a path that go a long way round, to be routed again."""
         timing, found, gain = self.timing, [], 0.0
-        for before, pin in pairwise(way):
+        for before, pin in pairwise(path):
             sink = timing.pins[pin]
             arc = self._arc.get((timing.pins[before], sink))
             if arc is None or arc in self.routed_again or arc in self._avoided or not self.design.can_cut(sink):
@@ -166,13 +163,13 @@ class MoveSearch:
                 found.append((arc, delay))
         return TimingMove(gain, wires=tuple(found)) if found else None
 
-    def _moved(self, way: list[int]) -> TimingMove | None:
-        """The blocks on a way that shorten the slowest way through them most where they can be moved to."""
-        tiles = self._tiles(way)
+    def _moved(self, path: list[int]) -> TimingMove | None:
+        """The blocks on a path that shorten the slowest path through them most where they can be moved to."""
+        tiles = self._tiles(path)
         if not tiles:
             return None
         places, best = np.array(tiles, dtype=np.float64), None
-        for blocks in self._runs(way):
+        for blocks in self._runs(path):
             wires = [self._wires(block) for block in blocks]
             if sum(map(len, wires)) > PINS:
                 continue
@@ -187,15 +184,15 @@ class MoveSearch:
         return best
 
     def _length(self, found: _Wire) -> float:
-        """How long the slowest way over a wire takes."""
+        """How long the slowest path over a wire takes."""
         timing = self.timing
         before, after = timing.arrival[timing.number[found.driver]], timing.required[timing.number[found.sink]]
         return float(before + timing.delay[found.arc] - after)
 
-    def _runs(self, way: list[int]) -> Iterator[tuple[Block, ...]]:
-        """Neighbours on a way that can be moved, one to `LONGEST` of them."""
+    def _runs(self, path: list[int]) -> Iterator[tuple[Block, ...]]:
+        """Neighbours on a path that can be moved, one to `LONGEST` of them."""
         found: list[Block | None] = []
-        for pin in way:
+        for pin in path:
             block = block_of(self.design, self.timing.pins[pin].cell)
             if block and not self._movable(block):
                 block = None
@@ -210,16 +207,17 @@ class MoveSearch:
                     yield tuple(blocks)
 
     def _movable(self, block: Block) -> bool:
-        """Whether no net of the clock network but the clock itself leads to a block: its router takes such a net up
-        nowhere, and what is left of it could be met by another one."""
-        reads = {bit for cell in block.cells for _, bit, drives in self.design.pins(cell) if not drives}
-        reads -= {self.design.bit(block.register, "CLK")} if block.register else set()
-        register = block.register is None or self.design.bit(block.register, "CLK") == self.timing.clock
-        return register and not any(self.design.is_global(bit) for bit in reads)
+        """Whether no net of the clock network leads to a block but the clock to its register: nextpnr's router rips
+        up no such net, and what is left of it could be met by another one."""
+        return not any(
+            self.design.is_global(bit) and (port, bit) != ("CLK", self.timing.clock)
+            for cell in block.cells
+            for port, bit, _ in self.design.pins(cell)
+        )
 
-    def _tiles(self, way: list[int]) -> list[Tile]:
-        """The tiles around a way, in order."""
-        near = {place for pin in way if (place := self.design.places.get(self.timing.pins[pin].cell))}
+    def _tiles(self, path: list[int]) -> list[Tile]:
+        """The tiles around a path, in order."""
+        near = {place for pin in path if (place := self.design.places.get(self.timing.pins[pin].cell))}
         found = {(x, y) for column, row in near for x in range(column - REACH, column + REACH + 1)
                  for y in range(row - REACH, row + REACH + 1) if (x, y) in self.design.tiles}  # fmt: skip
         return sorted(found)
@@ -243,8 +241,8 @@ class MoveSearch:
     def _lengths(
         self, blocks: tuple[Block, ...], wires: list[list[_Wire]], places: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """How long the slowest way through blocks takes that follow one another, if all lie in a tile, for each tile of
-        `places` (columns and rows)."""
+        """How long the slowest path through blocks takes that follow one another, if all lie in a tile, for each tile
+        of `places` (columns and rows)."""
         timing, inside = self.timing, {cell for block in blocks for cell in block.cells}
         worst = np.full(len(places), NEVER)
         outputs: dict[Pin, NDArray[np.float64]] = {}

@@ -52,10 +52,8 @@ def constrained(design: PlacedDesign) -> Iterator[None]:
 
 def exchanged(design: PlacedDesign) -> set[str]:
     """The inputs of carry cells and LUT RAM that lead to the wrong pin, in words."""
-    modes = {
-        (*design.sites[cell].tile, 2 * "ABCD".index(design.sites[cell].slice) + design.sites[cell].half):
-        design.parameter(cell, "MODE") for cell in _other(design)
-    }  # fmt: skip
+    sites = [(design.sites[cell], design.parameter(cell, "MODE")) for cell in _other(design)]
+    modes = {(*site.tile, site.logic_cell): mode for site, mode in sites}
     return {
         f"{port}{number} of X{column}/Y{row} comes from {pin}"
         for column, row, port, number, pin in _inputs(design)

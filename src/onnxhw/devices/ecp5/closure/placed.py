@@ -36,10 +36,14 @@ class Site(NamedTuple):
         half = "" if self.kind == "RAMW" else str(self.half)
         return f"X{self.tile[0]}/Y{self.tile[1]}/SLICE{self.slice}.{self.kind}{half}"
 
+    @property
+    def logic_cell(self) -> int:
+        """Of the eight of a tile."""
+        return 2 * SLICES.index(self.slice) + self.half
+
     def pin(self, port: str) -> str:
         """nextpnr's name of the wire that ends at one of `PINS`; those of `OF_A_SLICE` are of both halves."""
-        number = SLICES.index(self.slice)
-        number = number if port in OF_A_SLICE else 2 * number + self.half
+        number = SLICES.index(self.slice) if port in OF_A_SLICE else self.logic_cell
         return f"X{self.tile[0]}/Y{self.tile[1]}/{port}{number}_SLICE"
 
 
@@ -148,8 +152,8 @@ class PlacedDesign:
         return sink.cell in self.sites and sink.port in PINS
 
     def unroute(self) -> None:
-        """Take up the routes of nets whose driver was moved, and the branches that were cut; of other nets nextpnr
-        itself takes up the branch to a pin that was moved."""
+        """Rip up the routes of nets whose driver was moved, and the branches that were cut; of other nets nextpnr
+        itself rips up the branch to a pin that was moved."""
         cut: dict[int, list[str]] = defaultdict(list)
         for cell, port in self._cut:
             bit = self.bit(cell, port)

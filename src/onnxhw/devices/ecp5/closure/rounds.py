@@ -15,7 +15,8 @@ from ...netlist import top_module
 from ...report import RouteReport
 from ...sdf import Delays
 from ...static_timing import StaticTiming
-from .figures import correct
+from ..report import report
+from .figures import agrees, correct
 from .moves import Change, MoveSearch
 from .pins import constrained, exchanged
 from .placed import ROUTE, PlacedDesign
@@ -24,8 +25,8 @@ from .slices import REGISTER, faults
 REPORT, DELAYS, MOVED, CONSTRAINTS = "report.json", "delays.sdf", "moved.json", "moved.lpf"
 """nextpnr's report; the routed design's delays; the design with cells moved, and its constraints."""
 CLOCKED = 0.88
-"""Of the goal: registers on ways that take longer, before or behind the changes, have their clock in a round: 511 of
-the 11,270 of a `mini`."""
+"""Of the goal: registers on paths that take longer, before or behind the changes, have their clock in a round, with
+those in their tiles. Of a `mini` 511 of 11,270 are on such paths."""
 
 Route = Callable[[Path], None]
 """Lets nextpnr route the design in a folder (`MOVED`, `CONSTRAINTS`), leaving there what `Family.route` says and
@@ -35,33 +36,39 @@ Tick = Callable[[str], None]
 
 
 class Closure:
-    """A routed design (`ROUTED` and `DELAYS` in `directory`, constraints `lpf`) on its way to the clock of `report`
-    that is missed most."""
+    """A routed design (`ROUTED` and `DELAYS` in `directory`, constraints `lpf`) on its way to the clock of the report
+    `found` that is missed most."""
 
-    def __init__(self, directory: Path, lpf: str, report: RouteReport) -> None:
+    def __init__(self, directory: Path, lpf: str, found: RouteReport) -> None:
         self.design = PlacedDesign(json.loads((directory / ROUTED).read_text()))
         with (directory / DELAYS).open() as lines:
             self.delays = sdf.read(lines)
-        self.clock = report.worst
-        self.period = 1e6 / report.clocks[self.clock].wanted
+        self.clock = found.worst
+        self.period = 1e6 / found.clocks[self.clock].wanted
         self._bit: int = self.design.nets[self.clock]["bits"][0]
         self.timing = StaticTiming(self.delays, self.design.cells, self._bit)
         frequencies = [
             f'FREQUENCY NET "{net}" {1e6 / (round(1e6 / clock.wanted) + 0.25):.6f} MHZ;\n'  # it cuts off picoseconds
-            for net, clock in report.clocks.items()
+            for net, clock in found.clocks.items()
         ]
-        self._tried: set[frozenset[Change]] = set()
+        self._report = found
         self._avoided: set[Change] = set()
         self._constraints = "".join([lpf.rstrip("\n") + "\n", *frequencies])  # it derives clocks only while it packs
 
     @property
     def possible(self) -> bool:
-        """Whether the clock goes over the clock network: wires of another one would be in the way of others."""
-        return self.design.is_global(self._bit)
+        """Whether the design is as it is understood here: its clocks are what nextpnr says, all lies where it may, and
+        the clock goes over the clock network (wires of another one would be in others' way)."""
+        sound = not faults(self.design) and not exchanged(self.design)
+        return self.design.is_global(self._bit) and sound and agrees(self._report, self._module, self.delays)
+
+    @property
+    def _module(self) -> dict[str, Any]:
+        return {"cells": self.design.cells, "netnames": self.design.nets}
 
     @property
     def worst(self) -> float:
-        """The longest way, in picoseconds."""
+        """The longest path, in picoseconds."""
         return float(self.timing.totals().max())
 
     @property
@@ -72,14 +79,9 @@ class Closure:
     def round(self, goal: float, route: Route, directory: Path, tick: Tick) -> bool:
         """Change what is later than `goal` picoseconds, and route it; whether fewer ends are late, or less. Else all is
         as before, and what of the changes was late is avoided from then on, until a round brings something."""
-        before, delays, missed = self.design.state(), self.timing.delay.copy(), self.missed
-        known, late = faults(self.design), self._late(goal)
+        before, delays, missed, late = self.design.state(), self.timing.delay.copy(), self.missed, self._late(goal)
         search = MoveSearch(self.design, self.delays, self.timing, self._avoided)
-        search.run(goal, lambda: tick("late ways are changed"))
-        if faults(self.design) - known:
-            self._avoided |= search.changes
-        elif search.changes and search.changes not in self._tried:
-            self._tried.add(search.changes)
+        if changes := search.run(goal, lambda: tick("late paths are changed")):
             self.design.unroute()
             try:
                 with TemporaryDirectory(dir=directory) as scratch:
@@ -87,12 +89,12 @@ class Closure:
                     route(Path(scratch))
                     self._take(Path(scratch))
             except ToolError:
-                self._avoided |= search.changes  # what cannot be routed is no better
+                self._avoided |= changes  # what cannot be routed is no better
             else:
                 if self.missed < missed:
-                    self._avoided, self._tried = set(), set()
+                    self._avoided = set()
                     return True
-                self._avoided |= search.late(self.period)
+                self._avoided |= search.late(self.period) or changes
         self.design.restore(before)
         self.timing.delay = delays
         self.timing.run()
@@ -104,19 +106,20 @@ class Closure:
         route(folder)
 
     def margin(self, folder: Path) -> float:
-        """How much of its frequency the worst of all clocks reaches in the design that `finish` left, 0 if something
-        there is wrong; the report is corrected."""
-        path, routed = folder / REPORT, json.loads((folder / ROUTED).read_text())
-        design, record = PlacedDesign(routed), json.loads(path.read_text())
+        """`RouteReport.margin` of the design that `finish` left, 0 if something there is wrong; its report is
+        corrected."""
+        routed, record = json.loads((folder / ROUTED).read_text()), json.loads((folder / REPORT).read_text())
+        design = PlacedDesign(routed)
         if exchanged(design) or faults(design):
             return 0.0
         with (folder / DELAYS).open() as lines:
-            correct(record, routed, Delays(sdf.read(lines).wires, self.delays.paths, self.delays.setups))
-        path.write_text(json.dumps(record))
-        return min((clock["achieved"] / clock["constraint"] for clock in record["fmax"].values()), default=0.0)
+            delays = Delays(sdf.read(lines).wires, self.delays.paths, self.delays.setups)
+        correct(record, top_module(routed), delays)
+        (folder / REPORT).write_text(json.dumps(record))
+        return report(record).margin
 
     def _late(self, goal: float) -> set[str]:
-        """The cells on ways that take longer than `CLOCKED` of a goal."""
+        """The cells on paths that take longer than `CLOCKED` of a goal."""
         lengths = self.timing.arrival - self.timing.required
         return {self.timing.pins[k].cell for k in np.nonzero(lengths > CLOCKED * goal)[0]}
 

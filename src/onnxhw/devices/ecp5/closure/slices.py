@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...sdf import Pin
 from .placed import SLICES, PlacedDesign, Site, Tile
 
-TABLE, WIDE, REGISTER = "TRELLIS_COMB", "MUX5", "TRELLIS_FF"
+TABLE, REGISTER = "TRELLIS_COMB", "TRELLIS_FF"
 INPUTS = {"A", "B", "C", "D"}
 LOGIC, CARRY, MEMORY = "LOGIC", "CCU2", "DPRAM"
 """Modes of a lookup table: nothing else, half of a carry cell, LUT RAM."""
@@ -18,8 +18,6 @@ OF_SLICE = ("CE", "CEMUX", "GSR")
 OF_TILE = ("CLK", "LSR", "CLKMUX", "LSRMUX", "SRMODE")
 """Nets and parameters that registers of a slice, and those of a tile, have in common. (A tile has two clocks and two
 resets; nextpnr says which slice has which. One of each is what is looked for here.)"""
-
-
 NETS = ("CE", "CLK", "LSR")
 DEFAULTS = {"CEMUX": "CE", "GSR": "ENABLED", "CLKMUX": "CLK", "LSRMUX": "LSR", "SRMODE": "LSR_OVER_CE"}
 """What nextpnr takes where a register has no such parameter (its pack.cc and arch.cc)."""
