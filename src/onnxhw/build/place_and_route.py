@@ -19,8 +19,8 @@ STEPS = 5000
 """Steps of the placer "static" after which it is taken not to converge: `mini` takes 501 on the ULX3S-45F, and a point
 of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 to step 14,300, when it was ended."""
 NEAR = 0.9
-"""Of its clock, what a routed design must reach to be brought nearer: some hundredths are what that brings (`mini`,
-asked for 145 MHz: 136.1 to 139.6; `ulx3s-85f+sdram` for 125: 121.7 to 127.2)."""
+"""Of its clock, what a routed design must reach to be brought nearer: some hundredths are what that brings
+(`ulx3s-85f+sdram`, asked for 125 MHz: 121.7 to 127.2)."""
 
 
 def log_of(family: Family, seed: int) -> str:
