@@ -1,10 +1,11 @@
 """Carry cells and LUT RAM, whose inputs nextpnr's router must not exchange as it does those of other lookup tables.
 
 Which tables these are it asks when a cell is put into its place (0.11.1: `bindBel`), and of cells that come with their
-place in a file it does so before it knows what they are (`assignArchInfo`). Their inputs would then be exchanged, and a
-carry chain add wrongly. So they come without a place (`constrained`), with the constraint that a user would write, and
-the placer puts them there; it looks whether all that lies in a tile may lie there, too. `exchanged` looks at what was
-routed.
+place in a file it does so before it knows what they are (`assignArchInfo`): it reads memory that nothing was written
+to. Inputs of a carry cell would be exchanged, and a chain add wrongly; those of other tables could be or not, so that
+the route depended on the length of names. So all tables come without a place (`constrained`), with the constraint that
+a user would write, and the placer puts them there; it looks whether all that lies in a tile may lie there, too.
+`exchanged` looks at what was routed.
 """
 
 import re
@@ -28,9 +29,8 @@ PAIRS = {"A": "B", "B": "A", "C": "D", "D": "C"}
 
 @contextmanager
 def constrained(design: PlacedDesign) -> Iterator[None]:
-    """Within the block the design is for the placer that does no more than put carry cells and LUT RAM where they
-    are."""
-    bound = [design.cells[cell]["attributes"] for cell in _other(design)]
+    """Within the block the design is for the placer that does no more than put lookup tables where they are."""
+    bound = [design.cells[cell]["attributes"] for cell, site in design.sites.items() if site.kind == "K"]
     ports = [(cell["connections"], port) for cell in design.cells.values() if cell["type"] in MULTIPLIERS
              for port, bits in cell["connections"].items() if not bits]  # fmt: skip
     before = dict(design.settings)
@@ -62,7 +62,7 @@ def exchanged(design: PlacedDesign) -> set[str]:
 
 
 def _other(design: PlacedDesign) -> list[str]:
-    """The tables that are more than that."""
+    """Carry cells and LUT RAM."""
     return [cell for cell, site in design.sites.items()
             if site.kind == "K" and (design.parameter(cell, "MODE") or LOGIC) != LOGIC]  # fmt: skip
 
