@@ -260,6 +260,37 @@ def reached(log: Path) -> list[float]:
     return [float(mhz) for mhz in re.findall(r"Max frequency for clock\s+'clk': ([\d.]+) MHz", log.read_text())]
 
 
+WITHOUT_AN_END = """
+import subprocess, sys, time
+words, status = sys.argv[1:], 0
+if SECONDS == 0 or "--no-pack" not in words:
+    status = subprocess.run([*REAL, *words]).returncode
+if "--no-pack" in words:
+    with open(words[words.index("--log") + 1], "a") as log:
+        log.write("Info:      21000 |    57300      45699 |  490   510 |      5850|       4.60     439.47|\\n")
+    time.sleep(SECONDS)
+sys.exit(status)
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 600])
+def test_a_clock_that_cannot_be_approached_leaves_the_first_route(monkeypatch, store, tmp_path, seconds):
+    """Where there is no room each wire that makes way takes another one's place."""
+    said, real = [], repr(tools.command("nextpnr-ecp5"))
+    script = tmp_path / "router.py"
+    script.write_text(WITHOUT_AN_END.replace("REAL", real).replace("SECONDS", str(seconds)))
+    tools.version.cache_clear()
+    monkeypatch.setenv("NEXTPNR_ECP5", f"{sys.executable} {script}")
+    found = build(
+        clocked(CLOSED), BOARD, clock_hz=CLOSED * MHZ, options=FlowOptions(seeds=(3,)), cache=store, use_cache=False,
+        logs=tmp_path, progress=said.append, require_timing=False,
+    )  # fmt: skip
+    tools.version.cache_clear()
+    assert "late paths are changed" in {event.phase for event in said}
+    _, first, *_ = reached(tmp_path / "nextpnr-3.log")
+    assert found.report.fmax_mhz == pytest.approx(first, abs=0.006)
+
+
 @pytest.mark.slow
 def test_a_clock_that_is_missed_by_little_is_approached_by_moving_cells(store, tmp_path):
     said = []

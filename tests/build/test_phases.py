@@ -56,6 +56,16 @@ def test_cells_of_which_there_are_too_few_are_told(tmp_path):
     assert log.too_many == {"TRELLIS_COMB": (24767, 24288)}
 
 
+def test_iterations_of_the_router_are_told(tmp_path):
+    log = RouteLog(tmp_path / "log")
+    assert log.iterations == 0
+    line = "Info:      {} |    57300      45699 |  490   510 |      5850|       4.60     439.47|\n"
+    log.path.write_text("Info: Routing 28 arcs.\n" + line.format(1000) + line.format(103000))
+    log.look()
+    assert log.iterations == 103_000
+    assert log.text == "route: 5850 connections left"
+
+
 def test_steps_of_the_placer_are_told(tmp_path):
     log = RouteLog(tmp_path / "log")
     (tmp_path / "log").write_text(

@@ -27,7 +27,7 @@ from .device import platform_of
 from .place_and_route import execute, place_and_route
 from .stage import Progress, Stage
 
-FORMAT = "2"
+FORMAT = "3"
 """Version of the flow itself; part of the key."""
 DESIGNS = "design"
 """The kind of cache entry that tells the key of a bitstream by what its design is made of."""

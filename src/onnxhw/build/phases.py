@@ -24,6 +24,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
 """Lines of nextpnr's placers ("static", "heap") and routers (router1, router2), the phase, and what to tell of them."""
 STEP = re.compile(r"^Info: iter=(\d+) steplen=")
 """Of the placer "static", which step it is at."""
+ITERATION = re.compile(r"^Info:\s+(\d+) \|")
+"""Of router1, how many connections it has routed, those that it ripped up again among them."""
 UTILISATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%")
 """Of a kind of cell, how many the packed design has and how many there are on the device."""
 
@@ -31,12 +33,12 @@ UTILISATION = re.compile(r"^Info:\s+(\w+):\s+(\d+)/\s*(\d+)\s+\d+%")
 class RouteLog:
     """Follows a log while it is written. `phase` is empty before the first that is known, `detail` where nothing is
     to be told. `too_many` are cells of the packed design, by kind, of which the device has fewer: (used, there);
-    `steps` are those of the placer "static"."""
+    `steps` are those of the placer "static", `iterations` those of router1."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.phase, self.detail = path, "", ""
         self.too_many: dict[str, tuple[int, int]] = {}
-        self.steps = 0
+        self.steps = self.iterations = 0
         self._read, self._rest = 0, ""
 
     def look(self) -> str:
@@ -54,6 +56,8 @@ class RouteLog:
                 self.too_many[cells[1]] = int(cells[2]), int(cells[3])
             if step := STEP.match(line):
                 self.steps = int(step[1])
+            if iteration := ITERATION.match(line):
+                self.iterations = int(iteration[1])
             for pattern, phase, detail in PATTERNS:
                 if found := pattern.search(line):
                     self.phase, self.detail = phase, detail.format(*(f"{number}" for number in found.groups()))

@@ -8,7 +8,7 @@ from ..board import Board
 from ..devices import family_of
 from ..devices.family import Family, ToolCommand
 from ..devices.report import WORDS, RouteReport
-from ..errors import DoesNotFitError
+from ..errors import DoesNotFitError, ToolError
 from . import tools
 from .phases import RouteLog
 from .stage import Stage
@@ -21,6 +21,11 @@ of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 
 NEAR = 0.9
 """Of its clock, what a routed design must reach to be brought nearer: some hundredths are what that brings
 (`ulx3s-85f+sdram`, asked for 125 MHz: 121.7 to 127.2)."""
+
+AGAIN = 20_000
+"""Connections that may be routed again to bring a design nearer to its clock: of 28 that were to be routed in an 85F
+without room the router ripped up so many others that 6,300 were missing after as many, and 5,900 after 103,000. Where
+there is room it takes tens to hundreds (41 for a wire of `ulx3s-85f+sdram`), and 2,400 for 304 wires of a `mini`."""
 
 
 def log_of(family: Family, seed: int) -> str:
@@ -84,9 +89,20 @@ def _closed(
     `log`."""
 
     def run(command: ToolCommand, folder: Path) -> None:
-        stage.log = RouteLog(folder / log.name)
+        stage.log = again = RouteLog(folder / log.name)
+
+        def check() -> None:
+            if again.iterations > AGAIN:
+                raise ToolError("E7102", f"{command.tool} was ended after {again.iterations:,} connections")
+
+        def tick(seconds: float) -> None:
+            stage.tick(seconds)
+            check()
+
         try:
-            execute(command, folder, stage.tick)
+            execute(command, folder, tick)
+            again.look()
+            check()  # as above
         finally:
             if stage.log.path.exists():
                 with log.open("ab") as whole:
