@@ -197,8 +197,9 @@ class Controller(wiring.Component):
         """The host's slot: cycle 0 is the one in which all has been waited for."""
         external, host, command = self.external, self.host.payload, self._of_sequence
         cycle, given = Signal(range(external.slot)), Signal(range(SLOT_COLUMNS + 1))
-        # A column comes in the next cycle; a burst was there in cycle 0; it is cycle 0; the slot's PRECHARGE comes.
-        gives, used, opens, closes = Signal(), Signal(), Signal(init=1), Signal()
+        # A column comes in the next cycle; a burst was there in cycle 0; it is cycle 0; the slot's PRECHARGE comes; its
+        # last cycle is there.
+        gives, used, opens, closes, ends = Signal(), Signal(), Signal(init=1), Signal(), Signal()
         column = Signal(external.column_bits)
         columns, banks = external.column_bits, external.bank_bits
         bank = host.address[columns : columns + banks]
@@ -226,7 +227,8 @@ class Controller(wiring.Component):
             # A register, so that it can have another one far away, before the run's first cycle.
             with m.If(cycle == external.slot - 2):
                 m.d.sync += self.started.eq(self._of_start)
-            with m.If(cycle == external.slot - 1):
+            m.d.sync += ends.eq(cycle == external.slot - 2)
+            with m.If(ends):
                 m.d.comb += self.host.ready.eq(used)
                 m.d.sync += [self._of_start.eq(0), cycle.eq(0), given.eq(0), opens.eq(1)]
                 m.d.sync += [self._in_run.eq(1), self._enable.eq(~self._becomes_due)]
