@@ -189,7 +189,6 @@ def test_a_missing_or_failing_tool_is_named(monkeypatch, store):
     monkeypatch.setenv(
         "NEXTPNR_ECP5", f'{sys.executable} -c \'import sys; print("no luck"); sys.exit("--version" not in sys.argv)\''
     )
-
     tools.version.cache_clear()
     with pytest.raises(ToolError) as caught:
         build(clocked(), BOARD, clock_hz=100 * MHZ, cache=store)

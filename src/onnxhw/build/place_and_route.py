@@ -1,7 +1,7 @@
 """Place and route with one seed, and what is done about a clock that is missed by little."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..board import Board
@@ -21,10 +21,9 @@ of a front with 198 of 208 block RAMs had a sixth of them overlap from step 600 
 NEAR = 0.9
 """Of its clock, what a routed design must reach to be brought nearer: some hundredths are what that brings
 (`ulx3s-85f+sdram`, asked for 125 MHz: 121.7 to 127.2)."""
-
 AGAIN = 20_000
 """Connections that may be routed again to bring a design nearer to its clock: of 28 that were to be routed in an 85F
-without room the router ripped up so many others that 6,300 were missing after as many, and 5,900 after 103,000. Where
+without room the router ripped up so many others that 4,800 were missing after 13,000, and 5,900 after 103,000. Where
 there is room it takes tens to hundreds (41 for a wire of `ulx3s-85f+sdram`), and 2,400 for 304 wires of a `mini`."""
 
 
@@ -58,15 +57,9 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Sequence[
         if log.steps > STEPS:
             raise _NotConvergedError
 
-    def tick(seconds: float) -> None:
-        stage.tick(seconds)
-        check()
-
     command = family.route(board, seed, log.path.name, options)
     try:
-        execute(command, directory, tick)
-        log.look()
-        check()  # on a machine so quick that no tick saw it the result is the same
+        _execute_checked(command, directory, stage, log, check)
     except _NotConvergedError:
         stage.log = RouteLog(log.path.with_suffix(".heap.log"))
         names = {STATIC: HEAP, log.path.name: stage.log.path.name}
@@ -76,6 +69,20 @@ def place_and_route(directory: Path, board: Board, seed: int, options: Sequence[
     if not report.timing_met and report.margin >= NEAR and _closed(directory, board, last, options, report, stage):
         report = _report(family, directory)
     return report
+
+
+def _execute_checked(
+    command: ToolCommand, directory: Path, stage: Stage, log: RouteLog, check: Callable[[], None]
+) -> None:
+    """Run a command whose `log` the stage follows, and end it as soon as `check` raises."""
+
+    def tick(seconds: float) -> None:
+        stage.tick(seconds)
+        check()
+
+    execute(command, directory, tick)
+    log.look()
+    check()  # on a machine so quick that no tick saw it the result is the same
 
 
 def _report(family: Family, directory: Path) -> RouteReport:
@@ -95,18 +102,12 @@ def _closed(
             if again.iterations > AGAIN:
                 raise ToolError("E7102", f"{command.tool} was ended after {again.iterations:,} connections")
 
-        def tick(seconds: float) -> None:
-            stage.tick(seconds)
-            check()
-
         try:
-            execute(command, folder, tick)
-            again.look()
-            check()  # as above
+            _execute_checked(command, folder, stage, again, check)
         finally:
-            if stage.log.path.exists():
+            if again.path.exists():
                 with log.open("ab") as whole:
-                    whole.write(stage.log.path.read_bytes())
+                    whole.write(again.path.read_bytes())
 
     return family_of(board).close_timing(directory, board, report, log.name, options, run, stage.say)
 
