@@ -1,12 +1,11 @@
 """A small design placed, routed and packed for a Tang Nano 20K: its bytes repeat, its clock is a bound, and memories
 are exchanged after routing."""
 
-import importlib.util
 import json
 import random
-from pathlib import Path
 
 import pytest
+import small_designs
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Module
 from amaranth.lib import io
 
@@ -22,12 +21,6 @@ from onnxhw.errors import UsageError
 
 pytestmark = [pytest.mark.synth, pytest.mark.slow]
 
-_spec = importlib.util.spec_from_file_location("small_designs", Path(__file__).parents[2] / "build" / "small.py")
-assert _spec is not None
-assert _spec.loader is not None
-small = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(small)
-
 BOARD = find("tang-nano-20k")
 HZ = BOARD.clock_hz
 """The oscillator's own: with a PLL nextpnr takes a minute before it begins to place (docs/gowin.md)."""
@@ -37,7 +30,7 @@ class Small(Elaboratable):
     """The small design at the oscillator's clock."""
 
     def __init__(self, image=()):
-        self.design = small.Small(image)
+        self.design = small_designs.Small(image)
 
     def elaborate(self, platform):
         m = Module()

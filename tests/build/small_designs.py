@@ -1,8 +1,13 @@
-"""A small design with every kind of cell, for the tests of the bitstream flow."""
+"""A small design with every kind of cell, for the tests of the bitstream flow, and one that is too large."""
 
 from amaranth import Cat, Elaboratable, Module, Signal
 
+from onnxhw.board import find
+from onnxhw.devices.ecp5.pll import PllClocked
 from onnxhw.rtl.cells import BlockRam, Multiplier
+
+BOARD = find("ulx3s-12f")
+MHZ = 1_000_000
 
 
 class Small(Elaboratable):
@@ -48,3 +53,9 @@ class Wide(Elaboratable):
             last = ram.r_data
         m.d.comb += platform.request("led", 0).o.eq(last.xor())
         return m
+
+
+def clocked(mhz=100, image=()):
+    """The small design at a clock from the PLL of `BOARD`."""
+    resource, hz = BOARD.clock_resource, round(mhz * MHZ)
+    return PllClocked(Small(image), resource=resource, input_hz=BOARD.clock_hz, output_hz=hz)
