@@ -169,7 +169,7 @@ def main() -> int:
         board = find(board_name)
         if family_of(board).name != "ecp5":
             parser.error(f"{board_name} has no ECP5")
-        hz = round(args.mhz * 1e6) if args.mhz else board.core_hz
+        hz = round(args.mhz * 1e6) if args.mhz else board.core_hz_of(preset)
         design = top(board, target(board_name, preset).at(hz).config, hz, line_rate(board, hz), board.link)
         made = netlist(design, board)
     except OnnxhwError as error:

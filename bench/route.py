@@ -78,7 +78,7 @@ def route(
     """Build one preset for one board, with one seed after the other until one meets the clock: its row of the table,
     and what names the bitstream."""
     board, shown = find(board_name), Shown()
-    hz = clock_hz or board.core_hz
+    hz = clock_hz or board.core_hz_of(name)
     design = _design(name, board, hz)
     start = time.monotonic()
     built = build(
@@ -129,7 +129,7 @@ def sweep(
     design, found = "", dict[str, dict[str, Any]]()
     if folder:
         board = find(board_name)
-        hz = options["clock_hz"] or board.core_hz
+        hz = options["clock_hz"] or board.core_hz_of(name)
         design = key_for(_design(name, board, hz), board, hz, FlowOptions(seeds=()))
         found = recorded(folder, name, board.name, design) if options["use_cache"] else {}
     missing = [seed for seed in range(1, seeds + 1) if str(seed) not in found]

@@ -57,11 +57,11 @@ class Board:
     `external` is its SDR SDRAM, if the board file describes one; `boot` its SPI flash, if designs may load networks
     from there; `camera` the pins of a connector that a camera goes to, by their names (`board_tables.CAMERA`; none:
     there is no place for one); `clock_hz` the oscillator at `clock_resource`, `core_hz` the clock that the core
-    should run at; `idcode` what the device answers over JTAG; `connect` what to look at if none answers;
-    `unused_memory` what memory the board has that there is no controller for; `external_preset` the preset that
-    large networks are built for, with `external` (empty: none is named). `usb` is empty and `baud` 0 where there is
-    no serial line. In the commands ``{bitstream}`` stands for the file; one that is empty the programmer does not
-    have.
+    should run at, and `preset_hz` that of presets with another one (`core_hz_of`); `idcode` what the device answers
+    over JTAG; `connect` what to look at if none answers; `unused_memory` what memory the board has that there is no
+    controller for; `external_preset` the preset that large networks are built for, with `external` (empty: none is
+    named). `usb` is empty and `baud` 0 where there is no serial line. In the commands ``{bitstream}`` stands for
+    the file; one that is empty the programmer does not have.
     """
 
     name: str
@@ -97,6 +97,7 @@ class Board:
     pins: tuple[tuple[str, str], ...] = ()
     unused_memory: str = ""
     external_preset: str = ""
+    preset_hz: tuple[tuple[str, int], ...] = ()
 
     @property
     def usb_ids(self) -> tuple[int, int]:
@@ -107,6 +108,15 @@ class Board:
     def offers(self, name: str) -> bool:
         """Whether a preset is one of the board's, alone or with external memory (`presets.SDRAM`)."""
         return name.removesuffix(SDRAM) in self.presets
+
+    def core_hz_of(self, name: str) -> int:
+        """The clock that the core should run at with a preset."""
+        return dict(self.preset_hz).get(name, self.core_hz)
+
+    @property
+    def clocks(self) -> dict[str, int]:
+        """Every clock of the core by its key in the board file."""
+        return {"clock.core_hz": self.core_hz, **{f"clock.preset_hz: {name}": hz for name, hz in self.preset_hz}}
 
     def external_memory(self, clock_hz: int | None = None) -> ExternalMemory:
         """The external memory at a clock, by default `core_hz`; `UsageError` E2373 if that cannot be, E2374 if there is
@@ -120,9 +130,11 @@ class Board:
 
     def configuration(self, name: str = "", clock_hz: int | None = None) -> HwConfig:
         """A preset, as `presets.preset` knows it, by default the board's own; one with external memory has the board's
-        at that clock, by default `core_hz`. Errors: those of `preset` and `external_memory`."""
+        at that clock, by default `core_hz_of` it. Errors: those of `preset` and `external_memory`."""
         found = preset(name or self.preset)
-        return found if found.external is None else replace(found, external=self.external_memory(clock_hz))
+        if found.external is None:
+            return found
+        return replace(found, external=self.external_memory(clock_hz or self.core_hz_of(found.name)))
 
     def program_command(self, bitstream: Path | str, *, flash: bool = False) -> list[str]:
         """The words that load a bitstream into the device, or into its flash memory."""
@@ -191,6 +203,7 @@ def _board(record: dict[str, Any]) -> Board:
         clock_resource=clock.get("resource", CLOCK_PIN),
         clock_hz=clock["hz"],
         core_hz=clock["core_hz"],
+        preset_hz=tuple(clock.get("preset_hz", {}).items()),
         resources=Resources(**tables["resources"]),
         preset=tables["presets"]["default"],
         presets=tuple(tables["presets"]["all"]),

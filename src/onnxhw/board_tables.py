@@ -27,7 +27,8 @@ class Key:
     says: str
 
 
-NAMES = {str: "a text in quotes", int: "a whole number", float: "a number with a decimal point", list: "a list"}
+NAMES = {str: "a text in quotes", int: "a whole number", float: "a number with a decimal point", list: "a list",
+         dict: "a table"}  # fmt: skip
 """Types as a message calls them."""
 LINKS = ("uart", "usb")
 """How bytes reach a board: over a serial line, or USB at full speed."""
@@ -100,6 +101,7 @@ OPTIONAL: dict[str, dict[str, Key]] = {
         "link": Key(str, 'what synth builds unless asked: "uart" or "usb"'),
         "unused_memory": Key(str, "memory of the board that no controller is there for, for people"),
     },
+    "clock": {"preset_hz": Key(dict, "by preset, a clock that its design was seen to meet: { NAME = 125_000_000 }")},
     "presets": {"external": Key(str, "the preset that large networks are built for, with the table external's memory")},
     "usb": {
         "resource": Key(str, "what the platform calls the pins of a USB connector of the FPGA's own"),
@@ -111,8 +113,8 @@ OPTIONAL: dict[str, dict[str, Key]] = {
                for name in CAMERA},
     "pins": {name: Key(str, says) for name, says in PINS.items()},
 }  # fmt: skip
-"""Keys of the top level and of ``presets`` that may be there, and tables that may be missing. One that is there has all
-its keys, but for ``pins``, whose keys may be missing, too."""
+"""Keys of the top level, of ``clock`` and of ``presets`` that may be there, and tables that may be missing. One that
+is there has all its keys, but for ``pins``, whose keys may be missing, too."""
 OF_CLASS = {("platform", "module"), ("platform", "class"), ("clock", "resource"), ("usb", "resource"),
             ("external", "resource"), ("boot", "resource")}  # fmt: skip
 """Keys that speak of a platform's class: a file with a table ``pins`` has none of them."""
@@ -205,6 +207,7 @@ def _require_tables(tables: Tables) -> None:
     for key in ("hz", "core_hz"):
         if not tables["clock"][key]:
             raise ValueError(f"clock.{key} must not be 0: {SECTIONS['clock'][key].says}")
+    _require_preset_clocks(tables)
     if "serial" in tables:
         _require_serial(tables["serial"])
     if "external" in tables:
@@ -249,6 +252,16 @@ def _require_presets(table: Mapping[str, Any]) -> None:
         raise ValueError(f"presets.default {default!r} is not in presets.all")
     if any(name not in table["all"] for name in external):
         raise ValueError(f"presets.external {table['external']!r} is not in presets.all")
+
+
+def _require_preset_clocks(tables: Tables) -> None:
+    """Each is a whole number, of a preset of the board."""
+    for name, hz in tables["clock"].get("preset_hz", {}).items():
+        known = [*tables["presets"]["all"], *(preset + SDRAM for preset in tables["presets"]["all"])]
+        if name not in known:
+            raise ValueError(f"clock.preset_hz: {name!r} is not one of presets.all{_near(name, known)}")
+        if type(hz) is not int or not 0 < hz <= LARGEST:
+            raise ValueError(f"clock.preset_hz: {name!r} must be 1..{LARGEST}, not {short(hz)}")
 
 
 def _require_programs(table: Mapping[str, Any]) -> None:

@@ -307,6 +307,13 @@ def test_the_configuration_of_a_board_has_the_board_s_memory_at_its_clock():
         board.find("ecpix5-85f").configuration("mini+sdram")
 
 
+def test_a_preset_s_own_clock_is_that_of_its_memory():
+    entry = board.find("ulx3s-85f")
+    quick = replace(entry, preset_hz=(("mini+sdram", 75_000_000),))
+    assert quick.configuration("mini+sdram").external == entry.external.external(75_000_000)
+    assert quick.configuration("ulx3s-25f+sdram").external == entry.external.external(entry.core_hz)
+
+
 def test_pins_of_the_external_memory_are_checked():
     pytest.importorskip("amaranth_boards")
     from onnxhw.build.device import require

@@ -113,6 +113,27 @@ def test_every_value_of_another_type_is_named(tmp_path):
                 assert key in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('{ mini = 0 }', "clock.preset_hz: 'mini' must be 1..1099511627775, not 0"),
+        ('{ mini = 1.5 }', "clock.preset_hz: 'mini' must be 1..1099511627775, not 1.5"),
+        ('{ mini = true }', "clock.preset_hz: 'mini' must be 1..1099511627775, not True"),
+        ('{ minni = 1 }', "clock.preset_hz: 'minni' is not one of presets.all; did you mean 'mini'?"),
+        ('{ tang-20k = 1 }', "clock.preset_hz: 'tang-20k' is not one of presets.all"),
+        ('1', "clock.preset_hz must be a table, not 1: "),
+    ],
+)  # fmt: skip
+def test_a_clock_is_of_a_preset_of_the_board(tmp_path, table, says):
+    assert refused(tmp_path, PINS.replace("[resources]", f"preset_hz = {table}\n[resources]")).startswith(says)
+
+
+def test_a_preset_has_its_own_clock_or_the_board_s(tmp_path):
+    found = read(tmp_path, PINS.replace("[resources]", 'preset_hz = { "mini+sdram" = 75_000_000 }\n[resources]'))
+    assert (found.core_hz_of("mini"), found.core_hz_of("mini+sdram")) == (100_000_000, 75_000_000)
+    assert found.clocks == {"clock.core_hz": 100_000_000, "clock.preset_hz: mini+sdram": 75_000_000}
+
+
 def test_keys_of_a_class_and_pins_exclude_each_other(tmp_path):
     for section, key in sorted(OF_CLASS - {(table, "resource") for table in ("usb", "external", "boot")}):
         text = PINS.replace(f"[{section}]\n", f'[{section}]\n{key} = "x"\n')

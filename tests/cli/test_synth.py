@@ -108,6 +108,21 @@ def test_the_board_says_the_clock(built, digits, tmp_path, capsys):
     assert built[0]["clock_hz"] == board.find("ulx3s-25f").core_hz
 
 
+def test_a_preset_of_a_board_can_have_a_clock_of_its_own(built, digits, tmp_path, capsys, monkeypatch):
+    """Its memory's cycles, the rate of the line and what a placement is judged by follow."""
+    file = Path(__file__).parents[2] / "boards" / "ulx3s-25f.toml"
+    text = file.read_text(encoding="utf-8").replace("core_hz =", 'preset_hz = { "mini+sdram" = 75_000_000 }\ncore_hz =')
+    (tmp_path / "quick.toml").write_text(text.replace('"ulx3s-25f"', '"quick"', 1), encoding="utf-8")
+    words = [digits, "--board", tmp_path / "quick.toml", "-o", tmp_path / "out"]
+    run(capsys, *words, "--preset", "mini+sdram")
+    assert built[-1]["design"] == ("quick", "mini+sdram", 75_000_000, 3_000_000, False)
+    program = load(tmp_path / "out" / "program.ohw")
+    assert program.config.external == board.find("ulx3s-25f").external.external(75_000_000)
+    for more, clock in ((["mini+sdram", "--freq", "50"], 50_000_000), (["mini"], 110_000_000)):
+        run(capsys, *words, "--preset", *more)
+        assert built[-1]["clock_hz"] == clock
+
+
 def test_options_reach_the_flow(built, digits, tmp_path, capsys):
     run(capsys, digits, "--preset", "mini", "--seeds", "7", "--freq", "62.5", "--no-cache", "-o", tmp_path / "out")
     assert built[0]["clock_hz"] == 62_500_000

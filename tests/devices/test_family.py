@@ -45,6 +45,13 @@ def test_a_clock_that_the_pll_cannot_make_is_refused(board, clock):
         family_of(found).check_clock(replace(found, **clock))
 
 
+@pytest.mark.parametrize("board", ["ulx3s-25f", "tang-nano-20k"])
+def test_so_is_a_preset_s_own(board):
+    found = replace(find(board), preset_hz=(("mini", 1_000_000_000),))
+    with pytest.raises(UsageError, match=f"E2310 .*board {board}: clock.preset_hz: mini"):
+        family_of(found).check_clock(found)
+
+
 @pytest.mark.parametrize("name", ["ecp6", "", "..", "family", "ecp5.cells"])
 def test_what_is_no_family_is_refused_by_name(name):
     with pytest.raises(UsageError, match="E2306") as caught:

@@ -95,7 +95,7 @@ def command(output: Output, model: Path | None, reading: "ReadOptions") -> None:
     rows = [
         {"board": b.name, "aliases": list(b.aliases), "title": b.title, "device": b.device, "preset": b.preset,
          "presets": list(b.presets), "external_bytes": b.external.size if b.external else 0,
-         "unused_memory": b.unused_memory, "clock_mhz": b.core_hz / 1e6, "link": b.link,
+         "unused_memory": b.unused_memory, "clock_mhz": b.core_hz_of(b.preset) / 1e6, "link": b.link,
          "lut": b.resources.lut4, "dsp": b.resources.dsp, "ebr": b.resources.ebr}
         for b in found.values()
     ]  # fmt: skip

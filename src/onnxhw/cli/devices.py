@@ -108,9 +108,9 @@ def _preset(head: "Info") -> str | None:
     if name := next((name for name, config in PRESETS.items() if config.fingerprint == head.fingerprint), None):
         return name
     for board in (board for board in boards().values() if board.external):
-        for clock_hz in {head.clock_hz, board.core_hz}:
-            with contextlib.suppress(UsageError):  # the memory does not take that clock
-                for name in (preset + SDRAM for preset in board.presets):
+        for name in (preset + SDRAM for preset in board.presets):
+            for clock_hz in {head.clock_hz, board.core_hz_of(name)}:
+                with contextlib.suppress(UsageError):  # the memory does not take that clock
                     if board.configuration(name, clock_hz).fingerprint == head.fingerprint:
                         return name
     return None

@@ -109,7 +109,7 @@ def command(
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
-    clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz
+    clock_hz = round(freq * 1e6) if freq else chosen.clock_hz
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)
     if source:

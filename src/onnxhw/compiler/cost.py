@@ -84,7 +84,10 @@ def board_rates(config: HwConfig) -> Rates | None:
     name = config.name.removesuffix(SDRAM)
     owners = [board for board in boards().values() if board.offers(name)]
     owners.sort(key=lambda board: (not board.name.startswith(REFERENCE), board.preset.removesuffix(SDRAM) != name))
-    return Rates(line_rate(owners[0], owners[0].core_hz), owners[0].core_hz) if owners else None
+    if not owners:
+        return None
+    hz = owners[0].core_hz_of(config.name)
+    return Rates(line_rate(owners[0], hz), hz)
 
 
 def line_rate(board: Board, clock_hz: float, link: str = "") -> int:

@@ -128,7 +128,7 @@ class Family(Protocol):
         ...
 
     def check_clock(self, board: Board) -> None:
-        """`UsageError` E2310 for a `core_hz` that the PLL cannot make of the board's oscillator."""
+        """`UsageError` E2310 for one of `Board.clocks` that the PLL cannot make of the board's oscillator."""
         ...
 
     def parts(self) -> Mapping[str, DevicePart]:

@@ -25,13 +25,18 @@ class BoardTarget:
     board: Board
     config: HwConfig
 
+    @property
+    def clock_hz(self) -> int:
+        """The clock that the core should run at."""
+        return self.board.core_hz_of(self.config.name)
+
     def rates(self, clock_hz: int | None = None, baud: int | None = None) -> Rates | None:
         """Line and clock of the board, or these; None for a preset that no board has: there is no line."""
         if self.config.name in SIMULATED:
             return None
         from ...compiler.cost import line_rate
 
-        clock = clock_hz or self.board.core_hz
+        clock = clock_hz or self.clock_hz
         return Rates(baud or line_rate(self.board, clock), clock)
 
     def at(self, clock_hz: int) -> "BoardTarget":
@@ -63,7 +68,7 @@ def target(board_name: str, preset_name: str | None) -> BoardTarget:
         raise UsageError(
             "E2904", f"board {chosen.name} has no preset {name!r}", hint=f"its presets: {', '.join(chosen.presets)}"
         )
-    return BoardTarget(chosen, config).at(chosen.core_hz)
+    return BoardTarget(chosen, config).at(chosen.core_hz_of(name))
 
 
 def target_without_memory(board_name: str, preset_name: str | None, what: str, output: Output) -> BoardTarget:

@@ -92,7 +92,7 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     for board in sorted(boards().values(), key=lambda board: board.preset.removesuffix(SDRAM) != name):
         if not any(label.startswith(f"{config.name} on {board.name} ") for label in labels):
             continue
-        hz, baud = board.core_hz, line_rate(board, board.core_hz)
+        baud = line_rate(board, hz := board.core_hz_of(config.name))
         try:
             made_of = recipe(config, hz, baud, board.link)
             if built := flow.cached(top(board, config, hz, baud, board.link), board, clock_hz=hz, recipe=made_of):

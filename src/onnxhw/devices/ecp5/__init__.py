@@ -33,7 +33,8 @@ class Ecp5:
 
     def check_clock(self, board: Board) -> None:
         """By `dividers.choose`."""
-        dividers.choose(board.clock_hz, board.core_hz, board.speed, where=f"board {board.name}: clock.core_hz")
+        for key, hz in board.clocks.items():
+            dividers.choose(board.clock_hz, hz, board.speed, where=f"board {board.name}: {key}")
 
     def parts(self) -> Mapping[str, DevicePart]:
         """`parts.known`."""

@@ -35,7 +35,8 @@ class Gowin:
 
     def check_clock(self, board: Board) -> None:
         """By `dividers.choose`."""
-        dividers.choose(board.clock_hz, board.core_hz, where=f"board {board.name}: clock.core_hz")
+        for key, hz in board.clocks.items():
+            dividers.choose(board.clock_hz, hz, where=f"board {board.name}: {key}")
 
     def parts(self) -> Mapping[str, DevicePart]:
         """`parts.KNOWN`."""
