@@ -1,5 +1,7 @@
 """The benchmark's table of latencies: ours at the clock that was routed, the others' as published."""
 
+import dataclasses
+
 import pytest
 
 from onnxhw.bench.measure import BenchmarkRow, latencies
@@ -20,6 +22,9 @@ def test_latency_is_cycles_over_the_routed_clock():
 def test_what_is_not_routed_says_so():
     (ours,) = latencies([row("ic", "a", 50_000), row("vww", "a", None)])
     assert (ours.device, ours.ms) == ("onnxhw a (not routed, at 100 MHz)", {"ic": 0.5})
+    for_board = dataclasses.replace(row("ic", "a", 50_000), waiting={"clock_mhz": 125.0})
+    (ours,) = latencies([for_board])
+    assert (ours.device, ours.ms) == ("onnxhw a (not routed, at 125 MHz)", {"ic": 0.4})
     (ours,) = latencies([row("ic", "virtual", 50_000)])
     assert ours.device == "onnxhw virtual (for no device, at 100 MHz)"
 

@@ -89,6 +89,19 @@ def test_routed_facts_and_exactness_show(program):
     assert f"latency at this clock</dt><dd>{latency(program) / 60_000:.3f} " in text
 
 
+@pytest.mark.parametrize(
+    ("manifest", "mhz"),
+    [
+        ({}, 100),
+        ({"choice": {"prefer": "hardware", "rates": None}}, 100),
+        ({"choice": {"prefer": "speed", "rates": {"baud": 3_000_000, "clock_hz": 62_500_000}}}, 62.5),
+    ],
+)
+def test_what_is_not_routed_is_told_at_the_clock_that_it_is_for(program, manifest, mhz):
+    text = page(program, profile(program), manifest, [])
+    assert f"latency at {mhz} MHz</dt><dd>{latency(program) / (1000 * mhz):.3f} <small>ms, not routed" in text
+
+
 def test_drawings_are_xml_with_a_bar_per_instruction(program):
     found = profile(program)
     count = sum(len(code) for code in program.code.values())

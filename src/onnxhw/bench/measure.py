@@ -24,7 +24,7 @@ from .peers import Peer, of_task
 from .topologies import TOPOLOGIES
 
 UNROUTED_MHZ = 100.0
-"""The clock at which latencies are given where no routed design is in the cache."""
+"""The clock at which latencies are given where no routed design is in the cache and no board has the preset."""
 
 REFERENCE = {
     "ic": "ic_resnet8_int8_qdq",
@@ -192,12 +192,13 @@ def _note(programs: int, others: int) -> str:
 
 
 def latencies(rows: Sequence[BenchmarkRow]) -> list[Peer]:
-    """Ours beside the others', a line per preset; at 100 MHz where nothing is routed."""
+    """Ours beside the others', a line per preset; at the clock that its board aims at where nothing is routed."""
     found: list[Peer] = []
     for preset in dict.fromkeys(row.preset for row in rows):
         own = [row for row in rows if row.preset == preset and row.task and row.cycles_predicted]
         routed = next((row for row in own if row.fmax_mhz), None)
-        mhz = routed.fmax_mhz if routed and routed.fmax_mhz else UNROUTED_MHZ
+        wanted = next((row.waiting["clock_mhz"] for row in own if row.waiting), UNROUTED_MHZ)
+        mhz = routed.fmax_mhz if routed and routed.fmax_mhz else wanted
         unrouted = "for no device" if preset == "virtual" else "not routed"
         clock = f"routed, {mhz:.1f} MHz" if routed else f"{unrouted}, at {mhz:.0f} MHz"
         ms = {row.task: row.cycles_predicted / mhz / 1000 for row in own if row.cycles_predicted}

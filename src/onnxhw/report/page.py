@@ -35,6 +35,10 @@ CAUSE_TEXT = {
 }
 
 
+UNROUTED_HZ = 100_000_000
+"""The clock at which the page gives the latency of what has neither a routed design nor a board."""
+
+
 def page(
     program: DeviceProgram,
     profile: Profile,
@@ -61,6 +65,7 @@ def page(
         profile=profile,
         latency=latency(program),
         manifest={**UNKNOWN, **manifest},
+        wanted_hz=((manifest.get("choice") or {}).get("rates") or {}).get("clock_hz", UNROUTED_HZ),
         simulations=simulations,
         units_svg=Markup(svg.units(program, profile)),
         memory_svg=Markup(svg.memory(program, profile)),
