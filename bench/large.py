@@ -7,6 +7,7 @@
     python bench/large.py resnet50 yolov5n --check 1         networks as onnxruntime quantizes them (bench/networks)
     python bench/large.py efficientnet-lite0 --form qop      another of its forms
     python bench/large.py resnet8 --without prefetch         what a technique gives (docs/segments.md)
+    python bench/large.py resnet8 --mhz 100                  with the memory's cycles at another clock
     python bench/large.py --forecast                         what `onnxhw check` says, alone
     python bench/large.py --json
 
@@ -27,6 +28,7 @@ import json
 import resource
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -35,6 +37,7 @@ import numpy as np
 from heuristics import Net
 
 from onnxhw import golden, segments
+from onnxhw.board import find
 from onnxhw.compiler.segmented import SegmentedGraphs
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
@@ -50,11 +53,18 @@ from onnxhw.program.result import Result
 from onnxhw.program.traffic import load_bytes
 from onnxhw.sched import check
 
+REFERENCE_BOARD = "ulx3s-85f"
+"""Whose memory is behind the presets."""
 GOALS = {
     "ad": 85_000, "resnet8": 340_000, "resnet18": 11_000_000, "mobilenetv1": 5_500_000, "mobilenetv2": 3_300_000,
     "efficientnet-lite0": 4_200_000, "resnet50": 26_000_000, "yolov5n": 4_500_000,
 }  # fmt: skip
 """Cycles aimed at, by network; the others have none."""
+
+
+def at_clock(config: HwConfig, hz: int) -> HwConfig:
+    """A configuration whose external memory, if it has one, keeps the times of the board's at a clock."""
+    return replace(config, external=find(REFERENCE_BOARD).external_memory(hz)) if config.external else config
 
 
 def ad() -> Graph:
@@ -200,6 +210,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", default=names, metavar="NETWORK", help=", ".join(names))
     parser.add_argument("--form", choices=networks.FORMS, default="qdq", help="of what onnxruntime quantizes")
     parser.add_argument("--preset", default="ulx3s-85f+sdram")
+    parser.add_argument("--mhz", type=float, help="the clock, for the cycles of the memory; default: the preset's")
     left_out = [name.replace("_", "-") for name in segments.Techniques.names()]
     parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
     parser.add_argument("--forecast", action="store_true", help="what `onnxhw check` says, alone")
@@ -213,6 +224,8 @@ def main() -> None:
     for name in args.networks:
         graph = graph_of(name, args.form)
         config = preset(args.preset)
+        if args.mhz:
+            config = at_clock(config, round(args.mhz * 1e6))
         told = forecast(graph, config)
         if args.forecast:
             _print({"network": name, "preset": config.name, **told}, args.json)

@@ -131,7 +131,7 @@ def measure(
     model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str
 ) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
-    graph, program = compiled(model, preset(preset_name))
+    graph, program = compiled(model, large.at_clock(preset(preset_name), clock_hz))
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [

@@ -1,7 +1,7 @@
 """`ExternalMemory`: an SDR SDRAM on the core's clock, as a configuration has it: geometry, and timing in cycles."""
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from .errors import UsageError
@@ -148,6 +148,8 @@ ULX3S = ExternalMemory(
     refresh=781, power_up=20_000,
 )  # fmt: skip
 """What the board files of the ULX3S give at 100 MHz."""
+ULX3S_125 = replace(ULX3S, cas_latency=3, ras=6, rfc=9, wr=3, turn=5, refresh=976, power_up=25_000)
+"""The same at 125 MHz."""
 
 
 def _refuse(why: str) -> None:

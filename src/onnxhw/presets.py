@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from .config import HwConfig
 from .errors import UsageError
-from .external import ULX3S
+from .external import ULX3S, ULX3S_125
 from .files import read_text, reason
 
 # 136 of 156 multipliers in the array, two products each, 16 in the requantizer, one in each lane; IC, KWS and VWW fit
@@ -190,6 +190,8 @@ def from_file(path: str) -> HwConfig:
 
 SDRAM = "+sdram"
 """Behind the name of a preset: with the external memory of the ULX3S."""
+MEMORIES = {"ulx3s-85f+sdram": ULX3S_125}
+"""That memory in cycles, where the board's file has another clock for a preset than 100 MHz."""
 
 
 def preset(name: str) -> HwConfig:
@@ -199,6 +201,6 @@ def preset(name: str) -> HwConfig:
         return from_file(name)
     try:
         found = PRESETS[name.removesuffix(SDRAM)]
-        return found.with_external(name, ULX3S) if name.endswith(SDRAM) else found
+        return found.with_external(name, MEMORIES.get(name, ULX3S)) if name.endswith(SDRAM) else found
     except KeyError:
         raise UsageError("E2104", f"no preset named {name!r}", hint=f"presets: {', '.join(sorted(PRESETS))}") from None

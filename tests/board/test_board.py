@@ -282,13 +282,14 @@ EXTERNAL = ("ulx3s-12f", "ulx3s-25f", "ulx3s-45f", "ulx3s-85f")
 
 
 def test_external_memory_of_the_ulx3s():
-    """Geometry by the platform's pins; at 100 MHz what the preset ``+sdram`` has."""
-    from onnxhw.external import ULX3S
+    """Geometry by the platform's pins; at 100 MHz what the preset ``+sdram`` has, but for the one for 125."""
+    from onnxhw.external import ULX3S, ULX3S_125
 
     for name in EXTERNAL:
         entry = board.find(name)
         assert entry.external.size == 32 << 20
         assert entry.external.external(100_000_000) == ULX3S == preset("mini+sdram").external
+        assert entry.external.external(125_000_000) == ULX3S_125 == preset("ulx3s-85f+sdram").external
 
 
 def test_the_configuration_of_a_board_has_the_board_s_memory_at_its_clock():

@@ -318,7 +318,7 @@ def test_a_camera_s_device_is_the_board_s_own_without_its_memory(built, camera_m
     monkeypatch.setattr(synthesis, "finished", lambda made, *_, **__: made)
     words = [camera_model, "--standalone", "-o", tmp_path / "out"]
     assert run(capsys, *words)["preset"] == "ulx3s-85f+sdram"
-    assert built[-1]["design"] == ("ulx3s-85f", "ulx3s-85f+sdram", 100_000_000, 3_000_000, False)
+    assert built[-1]["design"] == ("ulx3s-85f", "ulx3s-85f+sdram", 125_000_000, 3_000_000, False)
     assert not (tmp_path / "out" / "flash.bin").exists()
     assert main(["synth", *map(str, words), "--input", "camera-ov7670"]) == 0
     said = "a device with a sensor has no external memory: --preset ulx3s-85f, not the board's own ulx3s-85f+sdram"
