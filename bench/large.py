@@ -28,7 +28,6 @@ import json
 import resource
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -47,24 +46,18 @@ from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.partition import load
-from onnxhw.presets import preset
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 from onnxhw.program.traffic import load_bytes
 from onnxhw.sched import check
 
-REFERENCE_BOARD = "ulx3s-85f"
+BOARD = "ulx3s-85f"
 """Whose memory is behind the presets."""
 GOALS = {
     "ad": 85_000, "resnet8": 340_000, "resnet18": 11_000_000, "mobilenetv1": 5_500_000, "mobilenetv2": 3_300_000,
     "efficientnet-lite0": 4_200_000, "resnet50": 26_000_000, "yolov5n": 4_500_000,
 }  # fmt: skip
 """Cycles aimed at, by network; the others have none."""
-
-
-def at_clock(config: HwConfig, hz: int) -> HwConfig:
-    """A configuration whose external memory, if it has one, keeps the times of the board's at a clock."""
-    return replace(config, external=find(REFERENCE_BOARD).external_memory(hz)) if config.external else config
 
 
 def ad() -> Graph:
@@ -223,9 +216,7 @@ def main() -> None:
     techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})
     for name in args.networks:
         graph = graph_of(name, args.form)
-        config = preset(args.preset)
-        if args.mhz:
-            config = at_clock(config, round(args.mhz * 1e6))
+        config = find(BOARD).configuration(args.preset, round(args.mhz * 1e6) if args.mhz else None)
         told = forecast(graph, config)
         if args.forecast:
             _print({"network": name, "preset": config.name, **told}, args.json)

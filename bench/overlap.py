@@ -28,6 +28,7 @@ from faults import NETWORK, PinnedLine
 
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
+from onnxhw.board import find
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
@@ -40,7 +41,6 @@ from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
 from onnxhw.isa.timeline import timeline
 from onnxhw.partition import load
-from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.input_regions import latency
 from onnxhw.program.throughput import throughput_of
@@ -131,7 +131,7 @@ def measure(
     model: str, preset_name: str, clock_hz: int, baud: int, count: int, *, through: str
 ) -> dict[str, object]:
     """The record that is printed; stops with an error if a result differs from the golden model's."""
-    graph, program = compiled(model, large.at_clock(preset(preset_name), clock_hz))
+    graph, program = compiled(model, find(large.BOARD).configuration(preset_name, clock_hz))
     rng = np.random.default_rng(0)
     tensors = {port.tensor: program.tensors[port.tensor].shape for port in program.inputs}
     batch = [

@@ -123,6 +123,16 @@ def test_a_preset_of_a_board_can_have_a_clock_of_its_own(built, digits, tmp_path
         assert built[-1]["clock_hz"] == clock
 
 
+@pytest.mark.parametrize(("link", "clock"), [("uart", 125_000_000), ("usb", 100_000_000)])
+def test_a_preset_s_own_clock_is_of_the_board_s_link(built, digits, tmp_path, capsys, monkeypatch, link, clock):
+    """With another one it is another design, which has not been seen to meet it."""
+    monkeypatch.setattr(synthesis, "finished", lambda made, *_, **__: made)
+    run(capsys, digits, "--link", link, "-o", tmp_path / "out")
+    assert built[-1]["clock_hz"] == clock
+    program = load(tmp_path / "out" / "program.ohw")
+    assert program.config.external == board.find("ulx3s-85f").external.external(clock)
+
+
 def test_options_reach_the_flow(built, digits, tmp_path, capsys):
     run(capsys, digits, "--preset", "mini", "--seeds", "7", "--freq", "62.5", "--no-cache", "-o", tmp_path / "out")
     assert built[0]["clock_hz"] == 62_500_000
