@@ -2,6 +2,7 @@
 
     python bench/route.py ulx3s-25f:ulx3s-25f mini:ulx3s-12f --seeds 3
     python bench/route.py ulx3s-25f:ulx3s-25f --mhz 110 --seeds 5 --workers 2      every seed, the fastest is told
+    python bench/route.py mini:ulx3s-85f --link usb                                with USB pins of the FPGA's own
 
 Each argument is PRESET:BOARD; default is every board's own preset. A result that misses the clock is reported, not
 refused. Results come from the bitstream cache when they are there. Of a run that is stopped no process is left, and the
@@ -22,8 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from onnxhw.board import Board, find
+from onnxhw.board_tables import LINKS
 from onnxhw.build import duration
 from onnxhw.build.bitstream import Bitstream
+from onnxhw.build.device import require
 from onnxhw.build.flow import FlowOptions, build, key_for
 from onnxhw.build.place_and_route import log_of
 from onnxhw.build.stage import FlowEvent
@@ -73,13 +76,13 @@ class Shown:
 
 
 def route(
-    name: str, board_name: str, *, clock_hz: int, seeds: Sequence[int], use_cache: bool, logs: Path
+    name: str, board_name: str, *, clock_hz: int, seeds: Sequence[int], use_cache: bool, logs: Path, link: str
 ) -> dict[str, Any]:
     """Build one preset for one board, with one seed after the other until one meets the clock: its row of the table,
-    and what names the bitstream."""
+    and what names the bitstream. `link`: one of `LINKS`, the board's own if empty."""
     board, shown = find(board_name), Shown()
-    hz = clock_hz or board.core_hz_of(name)
-    design = _design(name, board, hz)
+    hz = clock_hz or board.core_hz_of(name, link)
+    design = _design(name, board, hz, link)
     start = time.monotonic()
     built = build(
         design,
@@ -90,24 +93,32 @@ def route(
         use_cache=use_cache,
         require_timing=False,
         label=f"{name} on {board.name}",
-        logs=logs / f"{name}-{board.name}",
+        logs=logs / _stem(name, board.name, link),
     )
     if not built.cached:
         duration.store(name, board.name, shown.seconds)
     used = {kind: built.report.resources[kind][0] for kind in ("lut", "ff", "dsp", "ebr")}
     guess = family_of(board).estimate(design.config)
-    row: dict[str, Any] = {"preset": name, "board": board.name, **used, "fmax_mhz": round(built.report.fmax_mhz, 1)}
+    row: dict[str, Any] = {"preset": name, "board": board.name, **({"link": link} if link else {}), **used}
+    row["fmax_mhz"] = round(built.report.fmax_mhz, 1)
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
-    digests = {str(built.seed): found} if (found := digest_of_log(built, logs / f"{name}-{board.name}")) else {}
+    digests = {str(built.seed): found} if (found := digest_of_log(built, logs / _stem(name, board.name, link))) else {}
     bitstream = hashlib.sha256(built.bitstream).hexdigest()
     return {"row": row, "key": built.key, "bitstream_sha256": bitstream, "logs_sha256": digests}
 
 
-def _design(name: str, board: Board, hz: int) -> Any:
-    """What a preset is on a board."""
-    return top(board, target(board.name, name).at(hz).config, hz, line_rate(board, hz), board.link)
+def _design(name: str, board: Board, hz: int, link: str) -> Any:
+    """What a preset is on a board; the errors of `require`."""
+    link, config = link or board.link, target(board.name, name).at(hz).config
+    require(board, link, config.external)
+    return top(board, config, hz, line_rate(board, hz, link), link)
+
+
+def _stem(name: str, board_name: str, link: str) -> str:
+    """What the files of a preset on a board are called."""
+    return "-".join(filter(None, (name, board_name, link)))
 
 
 def digest_of_log(built: Bitstream, folder: Path) -> str:
@@ -129,9 +140,10 @@ def sweep(
     design, found = "", dict[str, dict[str, Any]]()
     if folder:
         board = find(board_name)
-        hz = options["clock_hz"] or board.core_hz_of(name)
-        design = key_for(_design(name, board, hz), board, hz, FlowOptions(seeds=()))
-        found = recorded(folder, name, board.name, design) if options["use_cache"] else {}
+        link = options["link"]
+        hz = options["clock_hz"] or board.core_hz_of(name, link)
+        design = key_for(_design(name, board, hz, link), board, hz, FlowOptions(seeds=()))
+        found = recorded(record_of(folder, name, board.name, link), design) if options["use_cache"] else {}
     missing = [seed for seed in range(1, seeds + 1) if str(seed) not in found]
     waiting = {str(seed): workplace.submit(_route, name, board_name, seed, options) for seed in missing}
     for seed, wait in waiting.items():
@@ -149,9 +161,9 @@ def fastest(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     return {**best, "row": row, "seeds": seeds}
 
 
-def recorded(folder: Path, name: str, board_name: str, design: str) -> dict[str, dict[str, Any]]:
-    """What a record in `folder` has by seed of a design, whose key without seeds is `design`."""
-    found = written(record_of(folder, name, board_name))
+def recorded(path: Path, design: str) -> dict[str, dict[str, Any]]:
+    """What a record has by seed of a design, whose key without seeds is `design`."""
+    found = written(path)
     return dict(found["seeds"]) if found.get("design") == design else {}
 
 
@@ -173,15 +185,16 @@ def _route(name: str, board_name: str, seed: int, options: dict[str, Any]) -> di
     return route(name, board_name, seeds=[seed], **{**options, "logs": logs})
 
 
-def record_of(folder: Path, name: str, board_name: str) -> Path:
-    """The file of a preset on a board, as ``routed/`` has them."""
-    return folder / (f"{name}.json" if name.startswith(board_name) else f"{name}-on-{board_name}.json")
+def record_of(folder: Path, name: str, board_name: str, link: str = "") -> Path:
+    """The file of a preset on a board, as ``routed/`` has them, with another link than the board's own."""
+    stem = name if name.startswith(board_name) else f"{name}-on-{board_name}"
+    return folder / f"{stem}{f'-{link}' if link else ''}.json"
 
 
 def record(folder: Path, found: dict[str, Any], words: str) -> None:
     """Write a result as ``routed/`` has them, with the digest of place and route's log if it is there, and of a sweep
     all that is known by seed; the seconds of one from the cache are those of the run that made it."""
-    path = record_of(folder, found["row"]["preset"], found["row"]["board"])
+    path = record_of(folder, found["row"]["preset"], found["row"]["board"], found["row"].get("link", ""))
     before = written(path)
     row = _row(found, before["result"]["seconds"] if before else None)
     seeds = {seed: {**each, "row": _row(each, None)} for seed, each in found.get("seeds", {}).items()}
@@ -220,6 +233,7 @@ def main() -> int:
     parser.add_argument("jobs", nargs="*", default=DEFAULT, metavar="PRESET:BOARD")
     parser.add_argument("--seeds", type=at_least_one, default=1, help="seeds to try until one meets the clock")
     parser.add_argument("--mhz", type=float, default=0.0, help="core clock; default: the board's")
+    parser.add_argument("--link", choices=LINKS, default="", help="default: the board's own")
     parser.add_argument("--no-cache", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
@@ -237,12 +251,14 @@ def main() -> int:
         print(f"{name} on {board or name}", file=sys.stderr)
         try:
             if arguments.record:  # told before hours of work, as is a folder that cannot be made
-                written(record_of(arguments.record, name, find(board or name).name))
+                written(record_of(arguments.record, name, find(board or name).name, arguments.link))
             hz = round(arguments.mhz * 1e6)
-            words = [f"--mhz {arguments.mhz:g}"] * bool(hz) + [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
+            words = [f"--link {arguments.link}"] * bool(arguments.link) + [f"--mhz {arguments.mhz:g}"] * bool(hz)
+            words += [f"--seeds {arguments.seeds}"] * (arguments.seeds > 1)
             words += ["--workers 1"] * swept  # how many does not change the result
             spoken = " ".join([*words, "--json"])
             options = {"clock_hz": hz, "use_cache": not arguments.no_cache, "logs": arguments.logs}
+            options["link"] = arguments.link
             if swept:
                 options |= {"folder": arguments.record, "words": spoken}
                 with pool(arguments.workers, arguments.scheduler) as workplace:

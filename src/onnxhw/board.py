@@ -109,9 +109,10 @@ class Board:
         """Whether a preset is one of the board's, alone or with external memory (`presets.SDRAM`)."""
         return name.removesuffix(SDRAM) in self.presets
 
-    def core_hz_of(self, name: str) -> int:
-        """The clock that the core should run at with a preset."""
-        return dict(self.preset_hz).get(name, self.core_hz)
+    def core_hz_of(self, name: str, link: str = "") -> int:
+        """The clock that the core should run at with a preset. A preset's own is known to be met with the board's own
+        link alone, so with another `link` (one of `board_tables.LINKS`) it is `core_hz`."""
+        return dict(self.preset_hz).get(name, self.core_hz) if link in ("", self.link) else self.core_hz
 
     @property
     def clocks(self) -> dict[str, int]:

@@ -22,21 +22,21 @@ def routed(monkeypatch):
     """`route.route` stands still: the seeds that it was asked for, and where their logs were to lie."""
     seen = []
 
-    def one(name, board, *, clock_hz, seeds, use_cache, logs):
+    def one(name, board, *, clock_hz, seeds, use_cache, logs, link):
         (seed,) = seeds
-        seen.append((seed, name, board, clock_hz, logs))
+        seen.append((seed, name, board, clock_hz, logs, link))
         digests = {str(seed): "d"} if seed > 1 else {}
         made = row(seed, [0, 90.0, 110.5, 110.5][seed])
         return {"row": made, "key": f"key {seed}", "bitstream_sha256": "b", "logs_sha256": digests}
 
     monkeypatch.setattr(route, "route", one)
-    monkeypatch.setattr(route, "_design", lambda name, board, hz: (name, hz))
+    monkeypatch.setattr(route, "_design", lambda name, board, hz, link: (name, hz))
     monkeypatch.setattr(route, "key_for", lambda design, board, hz, options: f"design, seeds {options.seeds}")
     return seen
 
 
 def swept(seeds, folder=None, **options):
-    options = {"clock_hz": 0, "use_cache": True, "logs": Path("logs"), **options}
+    options = {"clock_hz": 0, "use_cache": True, "logs": Path("logs"), "link": "", **options}
     return route.sweep("mini", "ulx3s-12f", seeds, SerialPool(), folder=folder, words="--seeds 3", **options)
 
 
@@ -116,6 +116,23 @@ def test_counts_are_whole_and_positive():
     for text in ("0", "-1", "x", "1.5", ""):
         with pytest.raises(ArgumentTypeError, match="from 1 on"):
             route.at_least_one(text)
+
+
+def test_another_link_has_a_record_logs_and_a_clock_of_its_own(tmp_path):
+    found = {"row": {**row(1, 90.0), "link": "usb"}, "key": "k", "bitstream_sha256": "s", "logs_sha256": {}}
+    route.record(tmp_path, found, "--link usb --json")
+    (path,) = tmp_path.iterdir()
+    assert path == route.record_of(tmp_path, "mini", "ulx3s-12f", "usb")
+    assert path != route.record_of(tmp_path, "mini", "ulx3s-12f")
+    assert json.loads(path.read_text())["command"] == "python bench/route.py mini:ulx3s-12f --link usb --json"
+    board = find("ulx3s-85f")
+    assert board.core_hz_of(board.preset, "usb") == board.core_hz < board.core_hz_of(board.preset, "uart")
+
+
+def test_a_link_that_a_board_has_not_is_told(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["route.py", "mini:icepi-zero", "--link", "usb"])
+    assert route.main() == 2
+    assert "E2341" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"design": "x"}', '"key result"'])

@@ -109,9 +109,7 @@ def command(
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
-    # Of a preset's own clock it is known that the design with the board's link meets it.
-    usual = chosen.clock_hz if link == chosen.board.link else chosen.board.core_hz
-    clock_hz = round(freq * 1e6) if freq else usual
+    clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz_of(chosen.config.name, link)
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)
     if source:
