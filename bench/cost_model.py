@@ -151,11 +151,7 @@ def main() -> int:
         except (OSError, ValueError, KeyError, OnnxhwError) as error:
             parser.error(f"--add {arguments.add}: {error}")
     if arguments.again:
-        try:
-            again(arguments.workers, arguments.scheduler)
-        except OnnxhwError as error:
-            print(error.text(), file=sys.stderr)
-            return error.exit_status
+        again(arguments.workers, arguments.scheduler)
     for kind, name in (("lut", "LUT_TERMS"), ("ff", "FF_TERMS")):
         fit = logic(kind)
         print(f"{name} = ({', '.join(f'{term:.2f}' for term in fit.terms)})  {len(rows())} points, {fit.text()}")

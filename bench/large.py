@@ -26,6 +26,7 @@ cycles a second.
 import argparse
 import json
 import resource
+import sys
 import time
 from collections.abc import Callable, Mapping
 from itertools import groupby
@@ -37,6 +38,7 @@ from heuristics import Net
 
 from onnxhw import golden, segments
 from onnxhw.board import find
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.compiler.segmented import SegmentedGraphs
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
@@ -196,7 +198,7 @@ def _print(record: Mapping[str, Any], as_json: bool) -> None:
     print(json.dumps(record) if as_json else "  ".join(values), flush=True)
 
 
-def main() -> None:
+def main() -> int:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*NETWORKS, *networks.FULL]
@@ -213,6 +215,8 @@ def main() -> None:
                         help="simulate the RTL, two inferences or N")  # fmt: skip
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
+    if unknown := set(args.networks) - set(names):
+        parser.error(f"no network {min(unknown)!r}; there are {', '.join(names)}")
     techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})
     for name in args.networks:
         graph = graph_of(name, args.form)
@@ -230,7 +234,8 @@ def main() -> None:
         _print(record, args.json)
         if args.segments:
             print_segments(plan, cycles)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script_status(main))

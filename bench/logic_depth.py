@@ -29,7 +29,6 @@ from onnxhw.compiler.cost import line_rate
 from onnxhw.devices import family_of
 from onnxhw.devices.family import NAME
 from onnxhw.devices.netlist import top_module
-from onnxhw.errors import OnnxhwError
 
 TABLE, WIDE, CARRY_IN, CARRY, CARRY_OUT = 0.24, 0.15, 0.45, 0.07, 0.4
 """Nanoseconds through a lookup table, a multiplexer of tables, into a carry chain, through a bit of it and out of it,
@@ -165,16 +164,12 @@ def main() -> int:
     args = parser.parse_args()
     preset, _, board_name = args.design.partition(":")
     sys.setrecursionlimit(100_000)  # ways are followed by recursion, and a chain of carries is a long one
-    try:
-        board = find(board_name)
-        if family_of(board).name != "ecp5":
-            parser.error(f"{board_name} has no ECP5")
-        hz = round(args.mhz * 1e6) if args.mhz else board.core_hz_of(preset)
-        design = top(board, target(board_name, preset).at(hz).config, hz, line_rate(board, hz), board.link)
-        made = netlist(design, board)
-    except OnnxhwError as error:
-        print(error, file=sys.stderr)
-        return 1
+    board = find(board_name)
+    if family_of(board).name != "ecp5":
+        parser.error(f"{board_name} has no ECP5")
+    hz = round(args.mhz * 1e6) if args.mhz else board.core_hz_of(preset)
+    design = top(board, target(board_name, preset).at(hz).config, hz, line_rate(board, hz), board.link)
+    made = netlist(design, board)
     for end in Netlist(json.loads(made)).ends()[: args.ends]:
         print(f"{end.nanoseconds:5.2f} {end.kind}, of {end.count}")
         for line in end.way:

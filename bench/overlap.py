@@ -29,13 +29,13 @@ from faults import NETWORK, PinnedLine
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
 from onnxhw.board import find
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore, Words
 from onnxhw.driver.transport import ByteLine, SimulationTransport
-from onnxhw.errors import OnnxhwError
 from onnxhw.ir.graph import Graph
 from onnxhw.isa.link import USB_BAUD, Info
 from onnxhw.isa.memory import RUNNING, Control, Space
@@ -178,7 +178,8 @@ def measure(
         }
 
 
-def main() -> None:
+def main() -> int:
+    """Parse the arguments, print a record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default=str(NETWORK))
     parser.add_argument("--preset", default="mini")
@@ -189,12 +190,10 @@ def main() -> None:
     parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()
     clock_hz = round(asked.clock)
-    try:
-        found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
-    except OnnxhwError as error:
-        sys.exit(error.text())
+    found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
     print(json.dumps(found, indent=2))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script_status(main))

@@ -38,7 +38,6 @@ from onnxhw.cli.common.synthesis import top
 from onnxhw.cluster import TaskPool, pool
 from onnxhw.compiler.cost import line_rate
 from onnxhw.devices import family_of
-from onnxhw.errors import OnnxhwError
 from onnxhw.presets import preset
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f+sdram:ulx3s-85f")
@@ -269,9 +268,6 @@ def main() -> int:
                     record(arguments.record, found, spoken)
         except NotARecordError as error:
             parser.error(f"--record: {error}")
-        except OnnxhwError as error:
-            print(error.text(), file=sys.stderr)
-            return error.exit_status
         rows.append(found["row"])
         if not arguments.json:
             print("  ".join(f"{column}={rows[-1][column]}" for column in COLUMNS))

@@ -10,6 +10,7 @@ import pytest
 import route
 
 from onnxhw.board import find
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cluster import SerialPool
 
 
@@ -131,7 +132,7 @@ def test_another_link_has_a_record_logs_and_a_clock_of_its_own(tmp_path):
 
 def test_a_link_that_a_board_has_not_is_told(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["route.py", "mini:icepi-zero", "--link", "usb"])
-    assert route.main() == 2
+    assert script_status(route.main) == 2
     assert "E2341" in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pty_board import PtyBoard, count_idle_time
-from test_session import Net, draw, mixed
+from session_net import Net, draw, mixed
 
 import onnxhw
 from onnxhw import backend, golden

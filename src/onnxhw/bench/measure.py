@@ -18,13 +18,10 @@ from ..ir.graph import Array8, Graph
 from ..program.input_regions import intake
 from ..program.model import DeviceProgram
 from ..program.parts import Program
-from ..report.premises import premises
+from ..report.premises import UNROUTED_HZ, premises
 from ..report.profile import Profile, profile
 from .peers import Peer, of_task
 from .topologies import TOPOLOGIES
-
-UNROUTED_MHZ = 100.0
-"""The clock at which latencies are given where no routed design is in the cache and no board has the preset."""
 
 REFERENCE = {
     "ic": "ic_resnet8_int8_qdq",
@@ -197,7 +194,7 @@ def latencies(rows: Sequence[BenchmarkRow]) -> list[Peer]:
     for preset in dict.fromkeys(row.preset for row in rows):
         own = [row for row in rows if row.preset == preset and row.task and row.cycles_predicted]
         routed = next((row for row in own if row.fmax_mhz), None)
-        wanted = next((row.waiting["clock_mhz"] for row in own if row.waiting), UNROUTED_MHZ)
+        wanted = next((row.waiting["clock_mhz"] for row in own if row.waiting), UNROUTED_HZ / 1e6)
         mhz = routed.fmax_mhz if routed and routed.fmax_mhz else wanted
         unrouted = "for no device" if preset == "virtual" else "not routed"
         clock = f"routed, {mhz:.1f} MHz" if routed else f"{unrouted}, at {mhz:.0f} MHz"

@@ -14,7 +14,7 @@ from ..program.model import DeviceProgram
 from . import svg
 from .memory import lives, usage
 from .modes import LOSSES
-from .premises import constant_channels, sentences
+from .premises import UNROUTED_HZ, constant_channels, sentences
 from .profile import CAUSES, LayerRow, Profile
 from .roofline_svg import rooflines
 
@@ -33,10 +33,6 @@ CAUSE_TEXT = {
     "drain": "pipeline latency before the next instruction may issue",
     "tail": "after the unit's last instruction",
 }
-
-
-UNROUTED_HZ = 100_000_000
-"""The clock at which the page gives the latency of what has neither a routed design nor a board."""
 
 
 def page(

@@ -1,10 +1,13 @@
-"""What a cycle count takes for granted: channels that are constant with the model's weights are not computed."""
+"""What a cycle count takes for granted: a clock, and channels that are constant with the weights, so not computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..program.model import DeviceProgram
 from ..program.storage import ElidedChannels
+
+UNROUTED_HZ = 100_000_000
+"""The clock at which latencies are given of what has neither a routed design nor a board."""
 
 
 def constant_channels(programs: Sequence[DeviceProgram]) -> dict[str, int]:

@@ -25,9 +25,8 @@ from ..driver.artifact import baud_of, design_of, preprocess_of
 from ..driver.device import Device
 from ..engines import WITHOUT_MEMORY
 from ..errors import InvalidModelError, UsageError
-from ..ir.parts import Dim, ValueInfo
+from ..ir.parts import ValueInfo
 from ..onnxfile.limits import LimitError
-from ..onnxmodel.open_shapes import batch_variable, has_open, open_shapes
 from ..onnxmodel.prepared import Source
 from ..onnxmodel.read import read_model
 from ..ort_api import (
@@ -40,17 +39,15 @@ from ..ort_api import (
     chosen_providers,
     own,
     sizes_of,
-    tensor_type,
-    type_text,
 )
-from ..ort_api.values import NO_VERSION
 from ..partition import PartitionedModel, read, refuse
 from ..preprocess import Input, Preprocess, open_samples
 from ..presets import SDRAM
 from ..program.parts import Program
 from ..program.traffic import Rates
 from ..report.profile import LayerRow, profile
-from .executor_names import DEVICES, compiled, is_target, read_compiled, saved_model, unknown
+from .description import ModelDescription
+from .executor_names import DEVICES, compiled, is_target, read_compiled, unknown
 from .executors import Executors, Watch
 from .inputs import (
     check_elements,
@@ -62,7 +59,6 @@ from .inputs import (
     open_sizes,
     sample_inputs,
     samples,
-    sizes_of_every_run,
     typed,
 )
 
@@ -127,9 +123,8 @@ class InferenceSession(SessionMethods, Closeable):
         self.preprocess = preprocess or Preprocess()
         """What `feeds` does."""
         self._lock, self._closed = threading.RLock(), False
-        self._proto: onnx.ModelProto | None = None
-        self._open: dict[str, list[Dim]] | None = None
-        sizes = sizes_of(sess_options, self._declared_inputs)
+        self._description = ModelDescription(path_or_bytes)
+        sizes = sizes_of(sess_options, self._description.declared_inputs)
         self.shapes = {**sizes, **(shapes or {})} if sizes else shapes
         """Sizes of dimensions that were given."""
         self._others: dict[tuple[tuple[str, int], ...], InferenceSession] = {}
@@ -216,43 +211,10 @@ class InferenceSession(SessionMethods, Closeable):
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the model says of itself; of a compiled program what the copy of the model beside it says."""
-        model = self._model_proto()
-        if model is None:
-            return ModelMetadata(graph_name=self.program.name)
-        return ModelMetadata(
-            model.producer_name, model.graph.name, model.domain, model.doc_string, model.graph.doc_string,
-            model.model_version if model.HasField("model_version") else NO_VERSION,
-            {entry.key: entry.value for entry in model.metadata_props},
-        )  # fmt: skip
+        return self._description.metadata(self.program.name)
 
     def _described(self, value: ValueInfo) -> NodeArg:
-        """An input or output with its type as the model declares it, and the sizes that every run has."""
-        model = self._model_proto()
-        known = [*model.graph.input, *model.graph.output] if model is not None else []
-        declared = next((one.type for one in known if one.name == value.name), onnx.TypeProto())
-        if self._open is None:
-            anew = self.model is not None and model is not None and has_open(model)
-            self._open = open_shapes(model, self.shapes) if model is not None and anew else {}
-        batch, shape = self.program.batch, self._open.get(value.name)
-        if shape is None:
-            names = sorted(batch.inputs) if batch is not None and model is not None else []
-            variables = {batch_variable(model, name) for name in names} if model is not None else set()
-            shape = sizes_of_every_run(value, batch, variables.pop() if len(variables) == 1 else None)
-        return NodeArg(value.name, type_text(declared) or tensor_type(value.dtype), shape, value.dtype)
-
-    def _declared_inputs(self) -> list[onnx.ValueInfoProto]:
-        model = self._model_proto()
-        return [] if model is None else list(model.graph.input)
-
-    def _model_proto(self) -> onnx.ModelProto | None:
-        """The model as its file has it; None for a compiled program without a copy of it."""
-        if self._proto is None:
-            if isinstance(self._source, Program):
-                return None
-            file, source = compiled(self._source), self._source
-            source = source.SerializeToString() if isinstance(source, onnx.ModelProto) else source
-            self._proto = read_model(source) if file is None else saved_model(file.parent)
-        return self._proto
+        return self._description.of_value(value, self.program, self.shapes, anew=self.model is not None)
 
     def feeds(self, source: str | Path, start: int = 0, stop: int | None = None) -> dict[str, Any]:
         """Samples `start` to `stop` of an .npy or .npz file, an image or a folder of them, as `run` takes them.

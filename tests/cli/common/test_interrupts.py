@@ -16,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxhw.cli import main
 from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cli.common.supervisor import _descendants
+from onnxhw.errors import DoesNotFitError
 
 INTERRUPTED = "interrupted; nothing was written half\n"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
@@ -283,3 +284,11 @@ def test_a_script_that_is_interrupted_says_so(capsys):
     assert script_status(interrupted) == 130
     assert capsys.readouterr().err == "interrupted\n"
     assert script_status(lambda: 3) == 3
+
+
+def test_a_script_tells_an_error_that_a_user_can_cause(capsys):
+    def refused():
+        raise DoesNotFitError("E5190", "too large")
+
+    assert script_status(refused) == 5
+    assert capsys.readouterr().err == "E5190 does not fit: too large\n"

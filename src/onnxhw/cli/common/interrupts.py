@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.machinery import ExtensionFileLoader
 from types import FrameType
 
+from ...errors import OnnxhwError
 from . import grace_period
 
 PATIENCE = 2.0
@@ -138,13 +139,17 @@ def interruptible() -> Iterator[Interruption]:
 
 
 def script_status(main: Callable[[], int]) -> int:
-    """Exit status of a script whose `main` may be interrupted: then 130, and a word on standard error."""
+    """Exit status of a script whose `main` may be interrupted: then 130, and a word on standard error. An
+    `OnnxhwError` is told there, too, and has its own status."""
     try:
         with interruptible():
             return main()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except OnnxhwError as error:
+        print(error.text(), file=sys.stderr)
+        return error.exit_status
 
 
 def _in_native_import(frame: FrameType | None) -> bool:

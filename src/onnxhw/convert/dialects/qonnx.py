@@ -41,20 +41,27 @@ from ..values import (
 )
 from .parameters import SMALLEST_NORMAL, ActivationGrid, bounded, check_scale, merge_blocks
 from .qdq import enter_table, into, out_of, same_grid
+from .qonnx_parameters import (
+    bit_width,
+    check_spread,
+    check_width,
+    numbers,
+    quant_parameters,
+    unknown_mode,
+    zero_points,
+)
 
-MOST_BITS = 32
-"""The widest integers, those of a bias."""
 STEPS = {"FLOOR": "Floor", "CEIL": "Ceil"}
 """Rounding modes that are host steps; after them the integers are there, and half to even changes nothing."""
 
 
 def quant(context: Context, node: Node) -> Value:
     """Quant, also called IntQuant."""
-    form, scale, zero_point = _parameters(context, node)
+    form, scale, zero_point = quant_parameters(context, node)
     value = _real(context.required(node, 0))
     if not isinstance(value, Const) or value.array.size > max(value.shape, default=1):
-        _within(context, form.bits, node)
-    _spread(value.shape, scale, zero_point, node)
+        check_width(context, form.bits, node)
+    check_spread(value.shape, scale, zero_point, node)
     if isinstance(value, Const):
         return _constant(value, form, scale, zero_point)
     if scale.size != 1 or zero_point.size != 1:
@@ -66,22 +73,6 @@ def quant(context: Context, node: Node) -> Value:
         raise BlockedError(f"activations have {form.bits} bits", "quantize activations to at most 8 bits")
     grid = ActivationGrid.of(single, int(zero), *form.range)
     return _activation(context, node, value, form, grid, int(zero))
-
-
-def _parameters(context: Context, node: Node) -> tuple[IntQuant, Floats, Floats]:
-    """Formula, scale and zero point, made once for all nodes that name the same and have the same attributes."""
-    key = ("Quant", *node.input[1:], repr(node.attributes))
-    found: tuple[IntQuant, Floats, Floats] | None = context.parameters.get(key)
-    if found is None:
-        scale, zero_point = _numbers(context, node, 1), _zero_point(context, node, 2)
-        bits = _bits(context, node, 3)
-        check_scale(scale, node.label)
-        try:
-            found = IntQuant.of(node.attributes, bits), scale, zero_point
-        except KeyError as error:
-            raise _no_mode(error, node) from None
-        context.parameters[key] = found
-    return found
 
 
 def _constant(value: Const, form: IntQuant, scale: Floats, zero_point: Floats) -> QuantConst:
@@ -196,10 +187,10 @@ def _steps(name: str, grid: ActivationGrid, zero: int, shift: int, dtype: str, f
 
 def bipolar(context: Context, node: Node) -> Value:
     """BipolarQuant: on constants and on what is on an int8 grid."""
-    scale = _numbers(context, node, 1)
+    scale = numbers(context, node, 1)
     check_scale(scale, node.label)
     value = _real(context.required(node, 0))
-    _spread(value.shape, scale, np.zeros((), np.float32), node)
+    check_spread(value.shape, scale, np.zeros((), np.float32), node)
     if isinstance(value, Const):
         ones = np.rint(bipolar_quant(value.array, np.float32(1)))
         form = IntQuant(1, True, False, "ROUND")
@@ -243,16 +234,16 @@ def trunc(context: Context, node: Node) -> Value:
     inputs = [None, *(context.constant(node, index) for index in range(1, len(node.input)))]
     if len(inputs) not in (5, 6) or any(value is None or value.size != 1 for value in inputs[1:]):
         raise BlockedError("its scale, zero point and bit widths must be scalar constants")
-    check_scale(_numbers(context, node, 1), node.label)
-    _zero_point(context, node, 2)
+    check_scale(numbers(context, node, 1), node.label)
+    zero_points(context, node, 2)
     for index in (3, len(inputs) - 1):
-        _within(context, _bits(context, node, index), node)
+        check_width(context, bit_width(context, node, index), node)
     if len(inputs) == 6:
-        check_scale(_numbers(context, node, 4), node.label)
+        check_scale(numbers(context, node, 4), node.label)
     try:
         form = Trunc.of(node.attributes, inputs)
     except KeyError as error:
-        raise _no_mode(error, node) from None
+        raise unknown_mode(error, node) from None
     value = _real(context.required(node, 0))
     if isinstance(value, Const):
         return Const(form.real(value.array))
@@ -349,51 +340,6 @@ def _values(value: QuantizedView) -> Array:
 
 def _real(value: Value) -> Value:
     return Const(value.real()) if isinstance(value, QuantConst) else value
-
-
-def _numbers(context: Context, node: Node, index: int) -> Floats:
-    return context.known(node, index).astype(np.float32)
-
-
-def _zero_point(context: Context, node: Node, index: int) -> Floats:
-    found = _numbers(context, node, index)
-    if not np.isfinite(found).all():
-        raise InvalidModelError("E3606", "the zero point must be finite", where=node.label)
-    return found
-
-
-def _spread(shape: tuple[int, ...] | None, scale: Floats, zero_point: Floats, node: Node) -> None:
-    """`InvalidModelError` E3022 unless scale and zero point broadcast with a value of this shape."""
-    if shape is None or scale.size == zero_point.size == 1:
-        return
-    try:
-        np.broadcast_shapes(shape, scale.shape, zero_point.shape)
-    except ValueError:
-        raise InvalidModelError(
-            "E3022",
-            f"scales {list(scale.shape)} and zero points {list(zero_point.shape)} do not fit shape {list(shape)}",
-            where=node.label,
-        ) from None
-
-
-def _bits(context: Context, node: Node, index: int) -> int:
-    found = _numbers(context, node, index)
-    if found.size != 1 or not 1 <= found.item() <= MOST_BITS or found.item() % 1:
-        raise InvalidModelError(
-            "E3604", f"the bit width must be one whole number from 1 to {MOST_BITS}", where=node.label
-        )
-    return int(found.item())
-
-
-def _within(context: Context, bits: int, node: Node) -> None:
-    """E3607 for more bits than `Limits.quant_bits`; vectors may have `MOST_BITS`, for biases are that wide."""
-    context.limits.check("E3607", "quant_bits", bits, "bits of its integers:", node.label)
-
-
-def _no_mode(error: KeyError, node: Node) -> InvalidModelError:
-    return InvalidModelError(
-        "E3605", f"no rounding mode {error.args[0]!r}", where=node.label, hint=f"known: {', '.join(sorted(ROUNDING))}"
-    )
 
 
 HANDLERS: Handlers = {
