@@ -1,19 +1,23 @@
 """Inferences per second with and without transfers during runs.
 
-    python bench/overlap.py [MODEL.onnx | ic | kws | vww] [--preset mini] [--clock 50e6] [--baud 3000000] [--count 8]
-    python bench/overlap.py mobilenetv2 --preset ulx3s-85f+sdram --clock 100e6     a network of bench/large.py
+    python bench/overlap.py [MODEL.onnx | ic | kws | vww | ad] [--preset mini] [--baud 3000000] [--count 8]
+    python bench/overlap.py mobilenetv2 --preset ulx3s-85f+sdram     a network of bench/large.py
     python bench/overlap.py --pins         through the serial pins of the simulated gateware: to the cycle, and slow
     python bench/overlap.py --usb          a device with a USB link instead, behind a USB host at its D+ and D-
 
 By default against the model of the device, in which a run takes its cycles and a byte its time on the line. Every
 result is compared with the golden model's. "apart" runs one inference after the other and waits for each; "together" is
-`Client.run_all`. The bound is the slower of the line's busier direction and the core; over USB both directions share
-the line, 19 packets of 64 bytes in a millisecond. "predicted" is what `compile` and `check` say beforehand
-(`onnxhw.program.throughput`).
+`Client.run_all`; "bytes_to_device" and "bytes_from_device" are those of one inference of these, all frames counted.
+Through pins or USB "to_answer_ms" are the milliseconds from the last byte of an inference's input to the first and to
+the last byte of its outputs, on an idle device (`answer_times`). The bound is the slower of the line's busier direction
+and the core; over USB both directions share the line, 19 packets of 64 bytes in a millisecond. "predicted" is what
+`compile` and `check` say beforehand (`onnxhw.program.throughput`). The clock is that for which `synth` builds the
+preset, the network "ad" that of MLPerf Tiny where the preset has no external memory.
 """
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,7 +28,9 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parent))
 import large
+from answer_times import TimedPins, TimedUsb, to_answer
 from faults import NETWORK, PinnedLine
+from usb_host.line import UsbLine
 
 from onnxhw import golden
 from onnxhw.bench.topologies import TOPOLOGIES
@@ -99,7 +105,6 @@ def pinned(config: HwConfig, clock_hz: int, baud: int) -> Iterator[ByteLine]:
 @contextmanager
 def over_usb(config: HwConfig, clock_hz: int) -> Iterator[ByteLine]:
     """The gateware with a USB link, compiled, behind a USB host."""
-    from usb_host.line import UsbLine
     from usb_host.model import UsbModel, usb_libraries
 
     with UsbModel(usb_libraries(config, clock_hz=clock_hz), clock_hz=clock_hz) as gateware:
@@ -115,7 +120,7 @@ def line_to_device(program: DeviceProgram, clock_hz: int, baud: int, through: st
 
 def compiled(model: str, config: HwConfig) -> tuple[Graph, DeviceProgram]:
     """A model, or a network of `large`, which is linked."""
-    if model in large.NETWORKS or model in large.networks.FULL:
+    if config.external and (model in large.NETWORKS or model in large.networks.FULL):
         graph, cycles = large.graph_of(model), PartCycles(config)
         return graph, link(graph, make_plan(graph, config, cycles), config, cycles.schedules)
     graph = load(TOPOLOGIES[model]().SerializeToString() if model in TOPOLOGIES else Path(model))
@@ -149,33 +154,67 @@ def measure(
             results = client.run_all(batch) if way == "together" else [client.run(inputs) for inputs in batch]
             spent[way] = (line_to.seconds() - start) / count
             found[way] = [result.outputs for result in results]
-        for outputs in found.values():
-            for got, right in zip(outputs, wanted, strict=True):
-                if any(not np.array_equal(got[name], right[name]) for name in got):
-                    sys.exit("a result differs from the golden model")
         sent, received = client.counters.sent - sent, client.counters.received - received
-        line = 10 * max(sent, received) / count / baud
-        if through == "usb":
-            line = (sent + received) / count / USB_BYTES
-        core = program.cycles / clock_hz
-        return {
-            "model": program.model,
-            "preset": preset_name,
-            "clock_mhz": clock_hz / 1e6,
-            "baud": baud,
-            "images": count,
-            "cycles": program.cycles,
-            "input_free": program.input_free,
-            "through": through,
-            "line_ms": round(1e3 * line, 3),
-            "core_ms": round(1e3 * core, 3),
-            "predicted": throughput_of([program], Rates(baud, clock_hz)).record(),
-            "bound": "link" if line > core else "core",
-            "bound_per_second": round(1 / max(line, core), 1),
-            "apart_per_second": round(1 / spent["apart"], 1),
-            "together_per_second": round(1 / spent["together"], 1),
-            "retries": client.counters.retries,
-        }
+        waited = waits(client, line_to, batch[0], baud)
+    for outputs in found.values():
+        for got, right in zip(outputs, wanted, strict=True):
+            if any(not np.array_equal(got[name], right[name]) for name in got):
+                sys.exit("a result differs from the golden model")
+    line = (sent + received) / count / USB_BYTES if through == "usb" else 10 * max(sent, received) / count / baud
+    core = program.cycles / clock_hz
+    return {
+        "model": program.model,
+        "preset": preset_name,
+        "clock_mhz": clock_hz / 1e6,
+        "baud": baud,
+        "images": count,
+        "cycles": program.cycles,
+        "input_free": program.input_free,
+        "through": through,
+        "input_bytes": sum(int(np.prod(shape)) for shape in tensors.values()),
+        "bytes_to_device": round(sent / count, 1),
+        "bytes_from_device": round(received / count, 1),
+        "line_ms": round(1e3 * line, 3),
+        "core_ms": round(1e3 * core, 3),
+        "latency_ms": round(1e3 * latency(program) / clock_hz, 3),
+        "to_answer_ms": waited,
+        "predicted": throughput_of([program], Rates(baud, clock_hz)).record(),
+        "bound": "link" if line > core else "core",
+        "bound_per_second": round(1 / max(line, core), 1),
+        "apart_per_second": round(1 / spent["apart"], 1),
+        "together_per_second": round(1 / spent["together"], 1),
+        "retries": client.counters.retries,
+    }
+
+
+def waits(client: Client, line: ByteLine, inputs: dict[str, np.ndarray], baud: int) -> list[float] | None:
+    """Milliseconds from the last byte of one inference's input to the first and the last byte of its outputs; None for
+    a line that has no pins."""
+    timed: TimedPins | TimedUsb
+    if isinstance(line, PinnedLine):
+        timed = TimedPins(line, baud)
+    elif isinstance(line, UsbLine):
+        timed = TimedUsb(line)
+    else:
+        return None
+    client.link.transport = SimulationTransport(timed, baud)
+    client.run(inputs)
+    return [round(1e3 * seconds, 3) for seconds in to_answer(timed)]
+
+
+def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+    """A finite number above 0 of this kind, for argparse."""
+
+    def number(text: str) -> float:
+        try:
+            found = kind(text)
+        except ValueError:
+            found = 0
+        if not 0 < found < math.inf:
+            raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+        return found
+
+    return number
 
 
 def main() -> int:
@@ -183,13 +222,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default=str(NETWORK))
     parser.add_argument("--preset", default="mini")
-    parser.add_argument("--clock", type=float, default=50e6)
-    parser.add_argument("--baud", type=int, default=3_000_000)
-    parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--clock", type=positive(float), metavar="HZ", help="default: as `synth` builds the preset")
+    parser.add_argument("--baud", type=positive(int), default=3_000_000)
+    parser.add_argument("--count", type=positive(int), default=8, help="inferences")
     parser.add_argument("--pins", dest="through", action="store_const", const="pins", default="model")
     parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()
-    clock_hz = round(asked.clock)
+    board = find(large.BOARD)
+    usual = board.core_hz_of(asked.preset, "usb" if asked.through == "usb" else "")
+    clock_hz = round(asked.clock) if asked.clock else usual
     found = measure(asked.model, asked.preset, clock_hz, asked.baud, asked.count, through=asked.through)
     print(json.dumps(found, indent=2))
     return 0

@@ -15,6 +15,7 @@ so) is not routed again and stays, also on another machine: five seeds of a larg
 import argparse
 import hashlib
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -32,12 +33,14 @@ from onnxhw.build.place_and_route import log_of
 from onnxhw.build.stage import FlowEvent
 from onnxhw.build.tools import package_of
 from onnxhw.cli.common.interrupts import script_status
-from onnxhw.cli.common.outdir import write_atomically
+from onnxhw.cli.common.outdir import HINT, refuse_unwritable, write_atomically
 from onnxhw.cli.common.pipeline import target
 from onnxhw.cli.common.synthesis import top
 from onnxhw.cluster import TaskPool, pool
 from onnxhw.compiler.cost import line_rate
 from onnxhw.devices import family_of
+from onnxhw.errors import UsageError
+from onnxhw.files import reason
 from onnxhw.presets import preset
 
 DEFAULT = ("mini:ulx3s-25f", "ulx3s-25f:ulx3s-25f", "ulx3s-25f:ulx3s-45f", "ulx3s-85f+sdram:ulx3s-85f")
@@ -46,6 +49,8 @@ PACKAGES = ("amaranth", "amaranth-boards")
 """What decides over a result besides our sources and the packages of the family's tools."""
 KEY = "key"
 """The file beside the logs that tells the key of the bitstream that they are of."""
+FASTEST = 1000
+"""MHz that no device reaches."""
 
 
 def packages(board_name: str) -> tuple[str, ...]:
@@ -78,8 +83,11 @@ def route(
     name: str, board_name: str, *, clock_hz: int, seeds: Sequence[int], use_cache: bool, logs: Path, link: str
 ) -> dict[str, Any]:
     """Build one preset for one board, with one seed after the other until one meets the clock: its row of the table,
-    and what names the bitstream. `link`: one of `LINKS`, the board's own if empty."""
+    and what names the bitstream. `link`: one of `LINKS`, the board's own if empty. E2903 before any work if the folder
+    of its logs cannot be written."""
     board, shown = find(board_name), Shown()
+    folder = logs / _stem(name, board.name, link)
+    refuse(folder)
     hz = clock_hz or board.core_hz_of(name, link)
     design = _design(name, board, hz, link)
     start = time.monotonic()
@@ -92,7 +100,7 @@ def route(
         use_cache=use_cache,
         require_timing=False,
         label=f"{name} on {board.name}",
-        logs=logs / _stem(name, board.name, link),
+        logs=folder,
     )
     if not built.cached:
         duration.store(name, board.name, shown.seconds)
@@ -103,7 +111,7 @@ def route(
     row |= {"wanted_mhz": hz / 1e6, "timing_met": built.timing_met, "seed": built.seed}
     row |= {"seconds": round(time.monotonic() - start), "cached": built.cached, "critical_path": built.report.path}
     row["estimated"] = {"lut": guess.lut, "ff": guess.ff, "dsp": guess.dsp, "ebr": guess.ebr}
-    digests = {str(built.seed): found} if (found := digest_of_log(built, logs / _stem(name, board.name, link))) else {}
+    digests = {str(built.seed): found} if (found := digest_of_log(built, folder)) else {}
     bitstream = hashlib.sha256(built.bitstream).hexdigest()
     return {"row": row, "key": built.key, "bitstream_sha256": bitstream, "logs_sha256": digests}
 
@@ -122,13 +130,25 @@ def _stem(name: str, board_name: str, link: str) -> str:
 
 def digest_of_log(built: Bitstream, folder: Path) -> str:
     """The digest of the log of the run that made a bitstream, now or before; empty if there is none, or that of another
-    run."""
+    run, or if a full disk keeps it from being told which it is."""
     made, log = folder / KEY, folder / log_of(family_of(built.board), built.seed)
-    if not built.cached:
-        made.write_text(built.key, encoding="utf-8")
-    if not (made.exists() and log.exists()) or made.read_text(encoding="utf-8") != built.key:
+    try:
+        if not built.cached:
+            made.write_text(built.key, encoding="utf-8")
+        if not (made.exists() and log.exists()) or made.read_text(encoding="utf-8") != built.key:
+            return ""
+        return hashlib.sha256(log.read_bytes()).hexdigest()
+    except OSError as error:
+        print(f"  the digest of {log} is not told: {reason(error)}", file=sys.stderr)
         return ""
-    return hashlib.sha256(log.read_bytes()).hexdigest()
+
+
+def refuse(folder: Path) -> None:
+    """A `UsageError` E2903 if a folder cannot be made or written to, whatever is wrong with its name."""
+    try:
+        refuse_unwritable(folder)
+    except OSError as error:  # its name is too long
+        raise UsageError("E2903", f"cannot be made: {reason(error)}", where=str(folder), hint=HINT) from None
 
 
 def sweep(
@@ -172,7 +192,7 @@ def written(path: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (OSError, ValueError):
         found = None
     if not (isinstance(found, dict) and {"key", "result"} <= found.keys()):
         raise NotARecordError(f"{path} is no record of a route: move it away, or name another folder")
@@ -226,12 +246,23 @@ def at_least_one(text: str) -> int:
     return int(text)
 
 
+def clock_mhz(text: str) -> float:
+    """A clock in MHz, for argparse; 0: the board's."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if found != 0 and not 1 <= found <= FASTEST:
+        raise argparse.ArgumentTypeError(f"must be from 1 to {FASTEST} MHz, or 0 for the board's clock, not {text!r}")
+    return found
+
+
 def main() -> int:
     """Parse the arguments, print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", default=DEFAULT, metavar="PRESET:BOARD")
     parser.add_argument("--seeds", type=at_least_one, default=1, help="seeds to try until one meets the clock")
-    parser.add_argument("--mhz", type=float, default=0.0, help="core clock; default: the board's")
+    parser.add_argument("--mhz", type=clock_mhz, default=0.0, help="core clock; 0, the default: the board's")
     parser.add_argument("--link", choices=LINKS, default="", help="default: the board's own")
     parser.add_argument("--no-cache", action="store_true")
     parser.add_argument("--json", action="store_true")
@@ -242,8 +273,8 @@ def main() -> int:
     parser.add_argument("--scheduler", default="", metavar="ADDRESS",
                         help="the same by the workers of a Dask scheduler")  # fmt: skip
     arguments = parser.parse_args()
-    if arguments.record:
-        arguments.record.mkdir(parents=True, exist_ok=True)
+    for folder in filter(None, (arguments.record, None if arguments.scheduler else arguments.logs)):
+        refuse(folder)  # logs lie where the workers are
     rows, swept = [], bool(arguments.workers is not None or arguments.scheduler)
     for job in arguments.jobs:
         name, _, board = job.partition(":")

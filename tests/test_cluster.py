@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
+from multiprocessing import active_children
+from types import SimpleNamespace
 
 import pytest
 
@@ -81,6 +84,52 @@ def test_a_worker_that_dies_loses_nothing(workers, tmp_path):
     waiting = [workers.submit(killed_once, str(tmp_path / "flag"), number) for number in range(6)]
     assert [wait() for wait in waiting] == list(range(6))
     assert (tmp_path / "flag").exists()
+
+
+def test_closing_hides_nothing_and_leaves_no_worker(monkeypatch):
+    """On a busy machine Dask's closing takes longer than it may."""
+    distributed = pytest.importorskip("distributed")
+
+    def late(self, timeout=None):
+        raise TimeoutError(f"timed out after {timeout} s.")
+
+    with monkeypatch.context() as patched:
+        for kind in (distributed.Client, distributed.LocalCluster):
+            patched.setattr(kind, "close", late)
+        with pytest.raises(KeyboardInterrupt), pool(1) as found:
+            client, (nanny,) = found.client, found.client.cluster.workers.values()
+            number = found.submit(os.getpid)()
+            found.submit(time.sleep, 600)
+            raise KeyboardInterrupt
+    assert number not in {process.pid for process in active_children()}
+    time.sleep(0.5)  # in which a nanny would start another
+    assert not nanny.pid
+    client.close(timeout=5)
+    client.cluster.close(timeout=5)
+
+
+@pytest.mark.parametrize("error", [TimeoutError, KeyboardInterrupt])
+@pytest.mark.parametrize("late", ["client", "local", ""])
+def test_all_is_closed_whatever_closing_raises(monkeypatch, error, late):
+    """People interrupt it again."""
+    closed = []
+
+    def opened(name):
+        def close(timeout):
+            closed.append(name)
+            if name == late:
+                raise error
+
+        return SimpleNamespace(close=close, workers={})
+
+    library = SimpleNamespace(LocalCluster=lambda **_: opened("local"), Client=lambda _: opened("client"))
+    monkeypatch.setattr(cluster, "_distributed", lambda: library)
+    interrupted = pytest.raises(error) if late and error is KeyboardInterrupt else nullcontext()
+    with interrupted, pool(1):
+        pass
+    with pytest.raises(error if late and error is KeyboardInterrupt else ToolError), pool(1):
+        raise cluster.lost()
+    assert closed == ["client", "local"] * 2
 
 
 def test_no_scheduler_is_an_error(monkeypatch):

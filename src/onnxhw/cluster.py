@@ -11,10 +11,12 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -38,6 +40,12 @@ REINSTALL = "install the same on all workers, and start them again"
 """What to do about E7114."""
 AGAIN = 1.0
 """Seconds between two looks at whether the scheduler is still there."""
+CLOSING = 2
+"""Seconds that a client has to say goodbye."""
+ENDING = 10
+"""Seconds that the workers of this machine have to end: Dask kills one after 4, and waits 5 more for it."""
+KILLED = 5
+"""Seconds to wait for workers that were killed then."""
 
 
 class Waiting(Protocol[T_co]):
@@ -234,28 +242,49 @@ def pool(workers: int | None = None, scheduler: str = "", *, dashboard: bool = F
         return
     distributed = _distributed()
     _silence("distributed")
-    with _settings():
+    with _settings(), ExitStack() as ending:  # what is last is closed first, whatever comes of it
         if scheduler:
             try:
                 client = distributed.Client(scheduler, timeout=CONNECT)
             except (OSError, ValueError, TypeError) as error:
                 what = f"no Dask scheduler answers: {str(error) or type(error).__name__}"
                 raise ToolError("E7110", what, where=scheduler, hint="start one: dask scheduler") from error
-            local = None
         else:
             local = distributed.LocalCluster(
                 n_workers=workers or os.cpu_count() or 1, threads_per_worker=1, processes=True, silence_logs=SILENT,
                 dashboard_address=f"127.0.0.1:{8787 if dashboard else 0}", preload=[NO_INTERRUPTS],
             )  # fmt: skip
+            ending.callback(_end, local)
             client = distributed.Client(local)
-        try:
-            if scheduler:
-                require_package(client)
-            yield DaskPool(client)
-        finally:
-            client.close(timeout=2)
-            if local is not None:
-                local.close(timeout=5)
+        ending.callback(_close, client, CLOSING)
+        if scheduler:
+            require_package(client)
+        yield DaskPool(client)
+
+
+def _close(opened: Any, seconds: float) -> None:
+    """Close a client or a cluster of Dask's. Whatever fails, as on a busy machine, is left out: it would hide what has
+    ended the block."""
+    with suppress(Exception):
+        opened.close(timeout=seconds)
+
+
+def _end(local: Any) -> None:
+    """Close the cluster of this machine. Workers that are left then are killed, also if an interrupt comes meanwhile:
+    Dask gives those up whose end takes longer."""
+    nannies = list(local.workers.values())
+    for nanny in nannies:
+        nanny.close_gracefully()  # it starts no other worker
+    numbers = {nanny.pid for nanny in nannies}
+    workers = [process for process in active_children() if process.pid in numbers]
+    try:
+        _close(local, ENDING)
+    finally:
+        for process in workers:
+            process.kill()
+        deadline = time.monotonic() + KILLED
+        for process in workers:
+            process.join(max(0.0, deadline - time.monotonic()))
 
 
 def _silence(library: str) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from argparse import ArgumentTypeError
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ import route
 from onnxhw.board import find
 from onnxhw.cli.common.interrupts import script_status
 from onnxhw.cluster import SerialPool
+from onnxhw.errors import UsageError
 
 
 def row(seed, fmax):
@@ -117,6 +119,59 @@ def test_counts_are_whole_and_positive():
     for text in ("0", "-1", "x", "1.5", ""):
         with pytest.raises(ArgumentTypeError, match="from 1 on"):
             route.at_least_one(text)
+
+
+def test_a_clock_is_a_frequency_or_the_board_s():
+    for text, mhz in (("0", 0.0), ("1", 1.0), ("62.5", 62.5), ("1000", 1000.0)):
+        assert route.clock_mhz(text) == mhz
+    for text in ("nan", "inf", "-inf", "-5", "0.001", "0.999", "1000.1", "1e308", "x", ""):
+        with pytest.raises(ArgumentTypeError, match="must be from 1 to 1000 MHz, or 0 for the board's clock, not '"):
+            route.clock_mhz(text)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-5", "0.001"])
+def test_another_clock_is_refused(routed, monkeypatch, capsys, text):
+    monkeypatch.setattr("sys.argv", ["route.py", "mini:ulx3s-12f", "--mhz", text])
+    with pytest.raises(SystemExit, match="2"):
+        route.main()
+    assert f"argument --mhz: must be from 1 to 1000 MHz, or 0 for the board's clock, not '{text}'" in (
+        capsys.readouterr().err
+    )
+    assert routed == []
+
+
+@pytest.mark.parametrize("option", ["--record", "--logs"])
+@pytest.mark.parametrize("place", ["/proc/x", "/dev/null", "file", "file/x", "x" * 300])
+def test_a_folder_that_cannot_be_written_is_told_before_any_work(routed, tmp_path, monkeypatch, capsys, option, place):
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["route.py", "mini:ulx3s-12f", "--workers", "1", option, place])
+    monkeypatch.setattr(route, "pool", None)
+    assert script_status(route.main) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("E2903 usage: ")
+    assert routed == []
+
+
+def test_the_logs_of_another_machine_s_workers_are_not_looked_for_here(routed, monkeypatch):
+    words = ["mini:ulx3s-12f", "--scheduler", "there", "--logs", "/proc/x", "--json"]
+    monkeypatch.setattr("sys.argv", ["route.py", *words])
+    monkeypatch.setattr(route, "pool", lambda workers, scheduler: nullcontext(SerialPool()))
+    assert script_status(route.main) == 0
+    assert [seed for seed, *_ in routed] == [1]
+
+
+def test_a_worker_tells_it_before_it_elaborates(tmp_path, monkeypatch):
+    (tmp_path / "mini-ulx3s-12f").touch()
+    monkeypatch.setattr(route, "_design", None)
+    with pytest.raises(UsageError, match="E2903"):
+        route.route("mini", "ulx3s-12f", clock_hz=0, seeds=[1], use_cache=True, logs=tmp_path, link="")
+
+
+def test_a_key_that_cannot_be_written_loses_the_digest_alone(tmp_path, capsys):
+    built = SimpleNamespace(board=find("ulx3s-12f"), seed=2, key="k", cached=False)
+    assert route.digest_of_log(built, tmp_path / "nowhere") == ""
+    assert "is not told: No such file or directory" in capsys.readouterr().err
 
 
 def test_another_link_has_a_record_logs_and_a_clock_of_its_own(tmp_path):

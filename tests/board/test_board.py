@@ -194,6 +194,9 @@ def test_a_board_without_usb_pins_has_no_such_link(tmp_path, capsys):
     assert "E2341" in capsys.readouterr().err
     assert main(["synth", str(DIGITS), "--preset", "mini", "--link", "usb", "--baud", "9600"]) == 2
     assert "E2342" in capsys.readouterr().err
+    for baud, code in ((3_000_001, "E2343"), (12_000_001, "E2901"), (299, "E2901")):
+        assert main(["synth", str(DIGITS), "--preset", "mini", "--baud", str(baud)]) == 2
+        assert code in capsys.readouterr().err
 
 
 def test_the_link_of_a_board_is_that_of_its_file(tmp_path):

@@ -23,7 +23,7 @@ from onnxhw.program.container import load
 def test_synth_writes_everything(built, digits, tmp_path, capsys):
     record = run(capsys, digits, "--preset", "mini", "--freq", "100", "-o", tmp_path / "out")
     assert built[0]["design"] == ("ulx3s-85f", "mini", 100_000_000, 3_000_000, False)
-    assert built[0]["options"].seeds == (1,)
+    assert (built[0]["options"].seeds, built[0]["options"].only_near) == (board.find("ulx3s").seeds, True)
     assert (record["cached"], record["timing_met"], record["fmax_mhz"], record["seed"]) == (True, True, 101.25, 3)
     assert record["resources"]["lut"] == {"used": 11203, "available": 83640}
     names = ["manifest.json", "placement.json", "program.ohw", "report.html", "top.bit", "trace.json"]
@@ -148,7 +148,7 @@ def test_a_route_is_looked_up_only_where_a_bitstream_of_the_preset_is_kept(monke
     monkeypatch.setenv("ONNXHW_CACHE", str(tmp_path))
     looked = []
     monkeypatch.setattr(synthesis, "top", lambda board, config, *_: looked.append((board.name, config.name)))
-    monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz, recipe: None)
+    monkeypatch.setattr(flow, "cached", lambda design, board, *, clock_hz, options, recipe: None)
     for label in ("mini on ulx3s-85f at 75 MHz", "ulx3s-85f-dense on ulx3s-85f at 60 MHz"):
         Cache("bitstream").store(label.encode().hex(), {"top.bit": b""}, label=label)
     for name in ("ulx3s-85f", "mini", "ulx3s-45f"):

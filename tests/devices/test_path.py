@@ -64,7 +64,7 @@ def test_ends(name, port, words):
 
 def test_what_would_help_depends_on_where_the_time_goes():
     assert remedy(path(1.25), NAMES) == (
-        "mostly wires: other placements (--seeds 5), a lower clock (--freq), or lower lanes in the preset"
+        "mostly wires: other placements (--seeds 10), a lower clock (--freq), or lower lanes in the preset"
     )
     assert remedy(path(0.0), NAMES).startswith("mostly logic, which placement cannot change: a lower clock (--freq)")
     assert "a smaller preset" in remedy([], NAMES)

@@ -5,27 +5,32 @@ in a temporary directory; an interrupt ends the running tool and leaves nothing 
 """
 
 import json
+import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ..board import Board
 from ..devices import family_of
-from ..devices.family import NAME, ROUTED, BlockRamLocation, Family, check_fit
+from ..devices.family import NAME, ROUTED, Family, check_fit
 from ..devices.netlist import top_module
 from ..devices.report import RouteReport
 from ..errors import TimingError, UsageError
+from ..files import reason
 from ..garbage import collection_paused
 from . import tools
 from .bitstream import Bitstream, from_entry, to_entry
 from .cache import Cache, family_sources, key_of, sources
 from .device import platform_of
-from .place_and_route import execute, place_and_route
+from .place_and_route import NEAR, execute, place_and_route
 from .stage import Progress, Stage
+
+log = logging.getLogger(__name__)
 
 FORMAT = "3"
 """Version of the flow itself; part of the key."""
@@ -42,11 +47,25 @@ OF_ONE_DESIGN = {"E5201", "E7102"}
 
 @dataclass(frozen=True)
 class FlowOptions:
-    """What else decides over the result. `seeds` are tried in order until one meets the clock."""
+    """What else decides over the result. `seeds` are tried in order until one meets the clock; if `only_near`, no other
+    one where the first misses it by more than `NEAR` lets it."""
 
     seeds: tuple[int, ...] = (1,)
     synth_opts: tuple[str, ...] = ()
     nextpnr_opts: tuple[str, ...] = ()
+    only_near: bool = False
+
+    def of_seed(self, seed: int) -> "FlowOptions":
+        """The same with one seed, which is what a result depends on."""
+        return replace(self, seeds=(seed,), only_near=False)
+
+    def key(self) -> str:
+        """What a key has of it."""
+        return f"FlowOptions(seeds={self.seeds!r}, synth_opts={self.synth_opts!r}, nextpnr_opts={self.nextpnr_opts!r})"
+
+    def tried(self, best: RouteReport) -> int:
+        """How many seeds were tried if none has met the clock, the best with this report."""
+        return 1 if self.only_near and best.margin < NEAR else len(self.seeds)
 
 
 def tool_versions(family: Family) -> dict[str, str]:
@@ -104,29 +123,37 @@ def build(
     route, `TimingError` E6101 or E6102 (unless `require_timing` is false) about the best result, `ToolError` E71xx. A
     result that misses its clock is kept, too, and refused again. With a `recipe`, everything that the design is made
     of, a result that is in the cache is found without elaborating it. The tools' logs and `ROUTED` are copied to the
-    folder `logs`, however the run ends.
+    folder `logs`, however the run ends; `OSError` before the first tool if it cannot be made. What cannot be copied is
+    told in a warning, and changes nothing of the result.
     """
     options = options or FlowOptions(seeds=board.seeds[:1])
-    versions, store = tool_versions(family_of(board)), cache or Cache("bitstream")
-    quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe and use_cache else ""
-    designs = Cache(DESIGNS, store.folder.parent)
-    key, files = _known(designs, quick), dict[str, str]()
-    found = store.load(key) if key else None
-    if found is None:
-        with Stage(progress, ELABORATE):
-            files, key = _prepare(design, board, clock_hz, options, versions)
-        found = store.load(key) if use_cache else None
-    if found is not None:
-        result = from_entry(found, key, board, clock_hz, versions)
-    else:
-        result = _run(files, key, board, clock_hz, options, versions, progress, logs)
-        if use_cache:
-            store.store(key, to_entry(result), label=label or f"{board.name} {clock_hz / 1e6:g} MHz")
-    if quick and files:
-        designs.store(quick, {"key": key.encode()}, label=label)
+    if not options.seeds:
+        raise UsageError("E2340", "seeds must name at least one seed")
+    with ExitStack() as stack:
+        seeds = _Seeds(
+            design, board, clock_hz, options, tool_versions(family_of(board)), cache or Cache("bitstream"), recipe,
+            use_cache, progress, label, logs, stack,
+        )  # fmt: skip
+        result = _best(options, seeds.build)
+    assert result is not None
     if require_timing and not result.timing_met:
         raise timing_error(result, options)
     return result
+
+
+def _best(options: FlowOptions, result_of: Callable[[int], Bitstream | None]) -> Bitstream | None:
+    """Of the results of seeds in turn the first that meets the clock, or the best; None as soon as there is none of a
+    seed that would have to be tried."""
+    best: Bitstream | None = None
+    for seed in options.seeds:
+        found = result_of(seed)
+        if found is None:
+            return None
+        if best is None or found.report.margin > best.report.margin:
+            best = found
+        if found.timing_met or (options.only_near and best.report.margin < NEAR):
+            break
+    return best
 
 
 def cached(
@@ -135,11 +162,8 @@ def cached(
 ) -> Bitstream | None:
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
     options, versions = options or FlowOptions(seeds=board.seeds[:1]), tool_versions(family_of(board))
-    store = cache or Cache("bitstream")
-    quick = _quick_key(recipe, board, clock_hz, options, versions) if recipe else ""
-    key = _known(Cache(DESIGNS, store.folder.parent), quick) or key_for(design, board, clock_hz, options)
-    found = store.load(key)
-    return None if found is None else from_entry(found, key, board, clock_hz, versions)
+    seeds = _Seeds(design, board, clock_hz, options, versions, cache or Cache("bitstream"), recipe)
+    return _best(options, lambda seed: seeds.found(seed)[1])
 
 
 def synthesized(
@@ -150,7 +174,8 @@ def synthesized(
     the cache. Errors: `ToolError` E71xx."""
     options, family = options or FlowOptions(seeds=board.seeds[:1]), family_of(board)
     with Stage(progress, ELABORATE):
-        files, key = _prepare(design, board, clock_hz, options, tool_versions(family))
+        files = elaborate(design, board, options)
+    key = _key_of(files, board, clock_hz, options, tool_versions(family))
     store = cache or Cache(SYNTHESIZED)
     if found := store.load(key):
         return {str(kind): int(count) for kind, count in json.loads(found["counts.json"]).items()}
@@ -166,11 +191,11 @@ def synthesized(
 def _quick_key(
     recipe: Mapping[str, str], board: Board, clock_hz: int, options: FlowOptions, versions: Mapping[str, str]
 ) -> str:
-    """A key over what `_prepare` makes its own of, without making it."""
+    """A key over what `_key_of` makes its own of, without elaborating it."""
     return key_of({
         **{f"recipe {name}": text for name, text in recipe.items()}, "tools": json.dumps(versions, sort_keys=True),
         "flow": sources("build/flow.py"), "family": family_sources(board.family), "board": repr(board),
-        "clock": str(clock_hz), "options": repr(options),
+        "clock": str(clock_hz), "options": options.key(),
     })  # fmt: skip
 
 
@@ -180,22 +205,22 @@ def _known(designs: Cache, quick: str) -> str:
     return found["key"].decode() if found else ""
 
 
-def _prepare(
-    design: Any, board: Board, clock_hz: int, options: FlowOptions, versions: Mapping[str, str]
-) -> tuple[dict[str, str], str]:
-    """The tools' input files, and the key of the result: everything that it depends on."""
-    files = elaborate(design, board, options)
-    key = key_of({
+def _key_of(
+    files: Mapping[str, str], board: Board, clock_hz: int, options: FlowOptions, versions: Mapping[str, str]
+) -> str:
+    """The key of a result: everything that it depends on."""
+    return key_of({
         **files, "format": FORMAT, "tools": json.dumps(versions, sort_keys=True), "clock": str(clock_hz),
-        "board": repr((board.device, board.package, board.speed)), "options": repr(options),
+        "board": repr((board.device, board.package, board.speed)), "options": options.key(),
         **family_of(board).key(board),
     })  # fmt: skip
-    return files, key
 
 
 def key_for(design: Any, board: Board, clock_hz: int, options: FlowOptions) -> str:
-    """The key of the bitstream that `build` makes of a design; it is elaborated for it."""
-    return _prepare(design, board, clock_hz, options, tool_versions(family_of(board)))[1]
+    """The key of the bitstream that `build` makes of a design with one seed; with others, or none, of the design with
+    these options. It is elaborated for it."""
+    versions = tool_versions(family_of(board))
+    return _key_of(elaborate(design, board, options), board, clock_hz, options, versions)
 
 
 def timing_error(result: Bitstream, options: FlowOptions) -> TimingError:
@@ -208,57 +233,117 @@ def timing_error(result: Bitstream, options: FlowOptions) -> TimingError:
         )
         return TimingError("E6102", what, where=result.board.name)
     clock = report.clocks[report.worst]
-    tried = f"{len(options.seeds)} seed{'s' if len(options.seeds) > 1 else ''} tried"
+    count = options.tried(report)
+    tried = f"{count} seed{'s' if count > 1 else ''} tried"
     return TimingError(
         "E6101",
         f"reaches {clock.achieved:.1f} MHz, not {clock.wanted:.1f} MHz ({tried}, best: {result.seed}); "
         f"critical path {report.path}",
         where=result.board.name,
-        hint=report.remedy or "a lower clock (--freq), other placements (--seeds 5) or a smaller preset",
+        hint=report.remedy or "a lower clock (--freq), other placements (--seeds 10) or a smaller preset",
     )
 
 
-def _run(
-    files: Mapping[str, str], key: str, board: Board, clock_hz: int, options: FlowOptions, versions: dict[str, str],
-    progress: Progress | None, logs: Path | None,
-) -> Bitstream:  # fmt: skip
-    family = family_of(board)
-    synthesis, routing, packing = family.stages
-    with tempfile.TemporaryDirectory(prefix="onnxhw-") as scratch, _kept(directory := Path(scratch), logs):
-        for name, text in files.items():
+@dataclass
+class _Seeds:
+    """The results of a design by seed, from the cache or made. Parameters as of `build`; what is made needs a `stack`,
+    which keeps the folder of the tools until it is closed."""
+
+    design: Any
+    board: Board
+    clock_hz: int
+    options: FlowOptions
+    versions: dict[str, str]
+    store: Cache
+    recipe: Mapping[str, str] | None = None
+    use_cache: bool = True
+    progress: Progress | None = None
+    label: str = ""
+    logs: Path | None = None
+    stack: ExitStack = field(default_factory=ExitStack)
+
+    def build(self, seed: int) -> Bitstream:
+        """The result of a seed, from the cache if it is there and may be used."""
+        key, found = self.found(seed)
+        if found is None:
+            found = self._made(seed, key or self._key(seed))
+            if self.use_cache:
+                label = self.label or f"{self.board.name} {self.clock_hz / 1e6:g} MHz"
+                self.store.store(found.key, to_entry(found), label=label)
+        return found
+
+    def found(self, seed: int) -> tuple[str, Bitstream | None]:
+        """The key of a seed's result and the result, if it is in the cache and may be used."""
+        if not self.use_cache:
+            return "", None
+        quick, designs = "", Cache(DESIGNS, self.store.folder.parent)
+        if self.recipe:
+            one = self.options.of_seed(seed)
+            quick = _quick_key(self.recipe, self.board, self.clock_hz, one, self.versions)
+        key = _known(designs, quick)
+        entry = self.store.load(key) if key else None
+        if entry is None:
+            key = self._key(seed)
+            entry = self.store.load(key)
+            if quick:
+                designs.store(quick, {"key": key.encode()}, label=self.label)
+        return key, from_entry(entry, key, self.board, self.clock_hz, self.versions) if entry else None
+
+    def _key(self, seed: int) -> str:
+        return _key_of(self._files, self.board, self.clock_hz, self.options.of_seed(seed), self.versions)
+
+    @cached_property
+    def _files(self) -> dict[str, str]:
+        with Stage(self.progress, ELABORATE):
+            return elaborate(self.design, self.board, self.options)
+
+    @cached_property
+    def _directory(self) -> Path:
+        """The tools' folder, with the netlist in it."""
+        directory = Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="onnxhw-")))
+        self.stack.enter_context(_kept(directory, self.logs))
+        family = family_of(self.board)
+        for name, text in self._files.items():
             (directory / name).write_text(text)
-        with Stage(progress, synthesis) as stage:
+        with Stage(self.progress, family.stages[0]) as stage:
             counts = synthesize(family, directory, stage)
-        check_fit(counts, board)
-        best: tuple[RouteReport, int, str, list[BlockRamLocation]] | None = None
-        for seed in options.seeds:
-            with Stage(progress, routing, f"seed {seed}") as stage:
-                report = place_and_route(directory, board, seed, options.nextpnr_opts, stage)
-                fmax = f"{report.fmax_mhz:.1f} MHz" if report.clocks else "no clock"
-                stage.text = f"seed {seed}: {fmax}"
-            if best is None or report.margin > best[0].margin:
-                config = (directory / family.routed).read_text()
-                best = (report, seed, config, family.locate(json.loads((directory / ROUTED).read_text())))
-            if report.timing_met:
-                break
-    if best is None:
-        raise UsageError("E2340", "seeds must name at least one seed")
-    report, seed, config, locations = best
-    with Stage(progress, packing) as stage:
-        bitstream = pack(family, config, key, stage.tick)
-    return Bitstream(bitstream, config, report, seed, key, clock_hz, board, versions, locations)
+        check_fit(counts, self.board)
+        return directory
+
+    def _made(self, seed: int, key: str) -> Bitstream:
+        family, directory = family_of(self.board), self._directory
+        with Stage(self.progress, family.stages[1], f"seed {seed}") as stage:
+            report = place_and_route(directory, self.board, seed, self.options.nextpnr_opts, stage)
+            stage.text = f"seed {seed}: {f'{report.fmax_mhz:.1f} MHz' if report.clocks else 'no clock'}"
+        config = (directory / family.routed).read_text()
+        locations = family.locate(json.loads((directory / ROUTED).read_text()))
+        with Stage(self.progress, family.stages[2]) as stage:
+            bits = pack(family, config, key, stage.tick)
+        return Bitstream(bits, config, report, seed, key, self.clock_hz, self.board, self.versions, locations)
 
 
 @contextmanager
 def _kept(directory: Path, logs: Path | None) -> Iterator[None]:
-    """Copy the tools' logs, and the design as it was routed last, to `logs` when the block ends, however it does."""
+    """Copy the tools' logs, and the design as it was routed last, to `logs` when the block ends, however it does.
+    `OSError` before the block if there can be no such folder."""
+    if logs:
+        logs.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
         if logs:
-            logs.mkdir(parents=True, exist_ok=True)
             for path in (*directory.glob("*.rpt"), *directory.glob("*.log"), *directory.glob(ROUTED)):
-                shutil.copy(path, logs / path.name)
+                _keep(path, logs / path.name)
+
+
+def _keep(path: Path, target: Path) -> None:
+    """Copy a file. If that fails a warning says so, and neither a part of it stays nor what was there before."""
+    try:
+        shutil.copyfile(path, target)
+    except OSError as error:
+        log.warning("%s of this run is not kept: %s", target, reason(error))
+        with suppress(OSError):
+            target.unlink()
 
 
 def with_memories(

@@ -9,6 +9,7 @@ from ..board import SENSORS
 from ..board_tables import LINKS
 from ..errors import UsageError
 from .common.options import (
+    BAUD,
     Frequency,
     board_option,
     common,
@@ -55,10 +56,11 @@ if TYPE_CHECKING:
 @state_options
 @prefer_option("speed")
 @preprocess_options
-@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met.")
+@click.option("--seeds", type=click.IntRange(min=1), metavar="N", help="Try up to N placements until the clock is met; "
+              "default: those of the board's file, as long as the first is near it.")
 @click.option("--freq", type=Frequency(min=1), metavar="MHZ", help="Clock of the core; default: the board's.")
 @click.option(
-    "--baud", type=click.IntRange(min=1), metavar="N",
+    "--baud", type=BAUD, metavar="N",
     help="Speed of the serial line; default: the fastest that the board's adapter and the clock allow.",
 )
 @click.option(
@@ -109,6 +111,10 @@ def command(
     link = link or chosen.board.link
     if link == "usb" and baud:
         raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
+    if baud and baud > chosen.board.baud > 0:
+        what = f"the board's adapter takes at most {chosen.board.baud:,} baud, not {baud:,}"
+        hint = "a lower --baud; for another adapter a board file with its serial.baud"
+        raise UsageError("E2343", what, where=f"board {chosen.board.name}", hint=hint)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz_of(chosen.config.name, link)
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)

@@ -107,5 +107,5 @@ def remedy(path: list[dict[str, Any]], names: CellNames) -> str:
     lower = dict.fromkeys(name for end in ends for name in block_of(names.suffix.sub("", end))[2].split(", ") if name)
     less = f"lower {', '.join(lower)} in the preset" if lower else "a smaller preset"
     if routing > 0.6 * total:
-        return f"mostly wires: other placements (--seeds 5), a lower clock (--freq), or {less}"
+        return f"mostly wires: other placements (--seeds 10), a lower clock (--freq), or {less}"
     return f"mostly logic, which placement cannot change: a lower clock (--freq), or {less}"

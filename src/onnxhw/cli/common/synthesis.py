@@ -48,8 +48,10 @@ def recipe(
 
 
 def options(board: Board, seeds: int | None) -> flow.FlowOptions:
-    """The board's seeds, the first of them or as many as asked for."""
-    count = seeds or 1
+    """As many seeds as asked for, first the board's; by default all of the board's, as long as the clock is near."""
+    if seeds is None:
+        return flow.FlowOptions(seeds=board.seeds, only_near=True)
+    count = seeds
     more = range(max(board.seeds) + 1, max(board.seeds) + 1 + count)
     return flow.FlowOptions(seeds=(*board.seeds, *more)[:count])
 
@@ -82,7 +84,7 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
     """``{"resources": {kind: (used, available)}, "fmax_mhz": ..., "seed": ...}`` of a bitstream in the cache, or None.
 
     Looks at the boards for which one was made, those first that have `config` as their own preset, at the board's clock
-    and first seed.
+    and with its seeds.
     """
     from ...board import boards
     from ...compiler.cost import line_rate
@@ -95,7 +97,8 @@ def cached_route(config: HwConfig) -> dict[str, Any] | None:
         baud = line_rate(board, hz := board.core_hz_of(config.name))
         try:
             made_of = recipe(config, hz, baud, board.link)
-            if built := flow.cached(top(board, config, hz, baud, board.link), board, clock_hz=hz, recipe=made_of):
+            design, seeds = top(board, config, hz, baud, board.link), options(board, None)
+            if built := flow.cached(design, board, clock_hz=hz, options=seeds, recipe=made_of):
                 break
         except OnnxhwError:
             continue
