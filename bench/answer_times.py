@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
-from faults import PinnedLine
+from serial_lines import PinnedLine
 from usb_host.bus import PACKET
 from usb_host.line import UsbLine
 

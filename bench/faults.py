@@ -4,13 +4,21 @@
     python bench/faults.py --markdown         the table of docs/faults.md
     python bench/faults.py --pins             a smaller sample of each through the serial pins of the simulated gateware
     python bench/faults.py --linked           with a linked program, which has an image of external memory
+    python bench/faults.py --baud 1000000     at another first rate of the line than that of the boards, 3 Mbaud
 
 A small network runs on the emulated core behind the link. Every result is compared with the emulator's, the device's
 memories with the program after each load, and its count of runs with the runs that were asked for. Faults go into the
 encoded bytes of both directions.
+
+In the last two cases one to three breaks come one behind the other at a random time. Those of up to 29 ms change
+nothing, and the session goes on. Each of more than 30 ms brings the device's next rate (docs/link.md, "Rates"): unless
+they bring it around, the session ends with E9103, and a host that opens the port anew finds the device, at its first
+rate again. Whatever else happens counts as undetected. The exit status is 1 if a fault was undetected, a result wrong,
+or an operation hung, and if no fault was done.
 """
 
 import argparse
+import math
 import random
 import sys
 import time
@@ -18,13 +26,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from heuristics import Net
+from serial_lines import ModelLine, PinnedLine, reopened
 
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.compiler import compile_graph
 from onnxhw.config import HwConfig
+from onnxhw.driver import connection
 from onnxhw.driver.client import Client
 from onnxhw.driver.device_model import DeviceModel
 from onnxhw.driver.emulated_core import EmulatedCore
@@ -32,21 +42,26 @@ from onnxhw.driver.link import Counters
 from onnxhw.driver.transport import ByteLine, SimulationTransport
 from onnxhw.emu import run as emulate
 from onnxhw.errors import LinkError
-from onnxhw.isa.link import Info
+from onnxhw.isa.link import MIN_RATIO, SLOWER, Info, line_rates
 from onnxhw.isa.memory import Space, host_stride
 from onnxhw.partition import load
 from onnxhw.presets import preset
 from onnxhw.program import DeviceProgram
 from onnxhw.program.host_words import memories
+from onnxhw.rtl.link.uart import BREAK_SECONDS
 from onnxhw.segments import PartCycles, link, make_plan
 
-BAUD = 1_000_000
+BAUD = 3_000_000
+"""The line's first rate: that of the boards."""
+CLOCK = 100_000_000
+"""Of the model of the device, in Hz."""
 NETWORK = Path(__file__).parent.parent / "examples" / "digits.onnx"
 HANG = 30.0
 """Seconds on the line after which an operation counts as hanging; a load takes a tenth of one."""
 INPUTS = 8
 WITHIN = 800
 """Bytes that a batch or two take."""
+MOST_SCALE = 1_000_000
 WORDS = 4000
 """Most words of a tensor that is written and read back."""
 
@@ -65,6 +80,8 @@ class Fault:
     """How many are injected."""
     inferences: bool = False
     """The host does nothing else, and dies within `WITHIN` bytes."""
+    low: tuple[float, float] | None = None
+    """The fault is the line held low for between so many seconds, at a random time; nothing else happens."""
 
     def spoil(self, rng: random.Random, data: bytearray, at: int) -> int:
         """Put one fault at byte `at`; how many bytes on the next one may lie."""
@@ -92,7 +109,10 @@ class Fault:
 
 @dataclass
 class FaultyLine:
-    """A `ByteLine` with faults at random places in both directions; `kill_after` bytes from now the host dies."""
+    """A `ByteLine` with faults at random places in both directions; `kill_after` bytes from now the host dies.
+
+    At the time `low_at` the line is held low, for the seconds of each of `lows`; what the host sends meanwhile is lost.
+    """
 
     line: ByteLine
     fault: Fault
@@ -101,8 +121,15 @@ class FaultyLine:
     on: bool = False
     kill_after: int | None = None
     gap: int = -1
+    lows: list[float] = field(default_factory=list)
+    low_at: float = math.inf
 
     def exchange(self, data: bytes) -> bytes:
+        if self.lows:
+            assert isinstance(self.line, ModelLine | PinnedLine)
+            cut = max(0, math.ceil((self.low_at - self.seconds()) * self.line.baud / 10))
+            if cut <= len(data):
+                return self._held_low(self.line, data, cut)
         if self.kill_after is not None:
             if len(data) >= self.kill_after:
                 self.line.exchange(self.damage(data[: self.kill_after]))
@@ -110,6 +137,17 @@ class FaultyLine:
                 raise KilledError
             self.kill_after -= len(data)
         return self.damage(self.line.exchange(self.damage(data)))
+
+    def _held_low(self, line: "ModelLine | PinnedLine", data: bytes, cut: int) -> bytes:
+        """The breaks at byte `cut`; then what is left of the host's bytes."""
+        got = line.exchange(data[:cut]) if cut else b""
+        begin = line.seconds()
+        for seconds in self.lows:
+            got += line.hold_low(seconds) + line.exchange(b"")
+        self.injected += len(self.lows)
+        self.lows = []
+        rest = data[cut + math.ceil((line.seconds() - begin) * line.baud / 10) :]
+        return got + (line.exchange(rest) if rest else b"")
 
     def seconds(self) -> float:
         return self.line.seconds()
@@ -173,6 +211,8 @@ CASES = (
     Fault("flip 1e-2", 1e-2, 3000),
     *(Fault(f"{kind} 1e-4", 1e-4, 200) for kind in ("drop", "insert", "duplicate", "burst", "break")),
     *(Fault(f"{kind} 1e-3", 1e-3, 300) for kind in ("drop", "insert", "duplicate", "burst", "break")),
+    Fault("low for up to 29 ms", 0, 300, low=(0.001, 0.029)),
+    Fault("low for over 30 ms", 0, 300, low=(0.031, 0.12)),
 )
 """Kinds of fault, a rate and how many. In the first two the host dies at a random byte, and nothing else happens."""
 
@@ -204,8 +244,8 @@ def linked() -> DeviceProgram:
 class Campaign:
     """The same program, inputs and right results for every case."""
 
-    def __init__(self, program: DeviceProgram) -> None:
-        self.config, self.program = program.config, program
+    def __init__(self, program: DeviceProgram, baud: int = BAUD) -> None:
+        self.config, self.program, self.baud = program.config, program, baud
         rng = np.random.default_rng(0)
         (port,) = self.program.inputs
         shape = self.program.tensors[port.tensor].shape
@@ -219,15 +259,19 @@ class Campaign:
     def emulated(self) -> Device:
         """The model of the device before the emulator."""
         core = EmulatedCore(self.config)
-        return Device(DeviceModel(Info.of(self.config, clock_hz=100_000_000, baud=BAUD), core), self.config, core)
+        model = DeviceModel(Info.of(self.config, clock_hz=CLOCK, baud=self.baud), core)
+        return Device(ModelLine(model), self.config, core)
 
     def run(self, fault: Fault, device: Device, seed: int = 0) -> Figures:
         """One case: sessions with loads, transfers and runs until enough faults have been injected."""
         rng = random.Random(seed)
         figures, line = Figures(fault), FaultyLine(device.line, fault, rng)
         while line.injected < fault.faults:
+            if fault.low:
+                self._session_with_breaks(rng, fault.low, line, device, figures)
+                continue
             line.on = True
-            client = Client(SimulationTransport(line, BAUD))
+            client = Client(SimulationTransport(line, self.baud))
             within = WITHIN if fault.inferences else 20_000
             line.kill_after = rng.randrange(1, within) if not fault.rate or rng.random() < 0.3 else None
             try:
@@ -287,13 +331,43 @@ class Campaign:
     def _recover(self, rng: random.Random, line: FaultyLine, device: Device, figures: Figures) -> None:
         """The faults are over and another host comes: a session, and a right result."""
         start = line.seconds()
-        client = Client(SimulationTransport(line, BAUD))
+        client = Client(SimulationTransport(line, self.baud))
         client.head()
-        figures.recovery.append(line.seconds() - start)
+        self._serve(rng, client, start, device, figures)
+
+    def _serve(self, rng: random.Random, client: Client, start: float, device: Device, figures: Figures) -> None:
+        """The host that came at `start` has been answered, and asks for a right result."""
+        figures.recovery.append(client.transport.now() - start)
         if not client.holds(self.program):
             client.load(self.program)
             self._compare(device, figures)
         self.infer(rng, client, device, figures)
+
+
+    def _session_with_breaks(
+        self, rng: random.Random, low: tuple[float, float], line: FaultyLine, device: Device, figures: Figures
+    ) -> None:
+        """Breaks in a session, which ends with E9103 just if the device is then at another rate; and whoever comes."""
+        assert isinstance(device.line, ModelLine | PinnedLine)
+        rates = line_rates(self.baud)
+        line.lows = [rng.uniform(*low) for _ in range(rng.randrange(1, connection.MOST_RATES + 1))]
+        line.low_at = line.seconds() + 10 * rng.randrange(20_000) / self.baud
+        changed = sum(seconds > BREAK_SECONDS for seconds in line.lows) % len(rates) != 0
+        client, behind = Client(SimulationTransport(line, device.line.baud)), 0
+        try:
+            while behind < 2:  # the first may have been over when the breaks came
+                self.operate(rng, client, device, figures)
+                behind += not line.lows
+            figures.undetected += changed
+        except LinkError as error:
+            figures.given_up += 1
+            figures.undetected += error.code != "E9103" or not changed
+        _add(figures, client.counters, client.link.damaged)
+        start = line.seconds()
+        asked, likely = rng.choice([(None, None), (self.baud, None), (None, self.baud)])
+        client = reopened(device.line, asked, likely)
+        figures.undetected += client.transport.baud != self.baud
+        self._serve(rng, client, start, device, figures)
 
 
 def _add(figures: Figures, seen: Counters, damaged: int) -> None:
@@ -301,43 +375,15 @@ def _add(figures: Figures, seen: Counters, damaged: int) -> None:
     figures.retried += seen.retries
 
 
-class Pins(Protocol):
-    """The serial pins of a simulated device: `onnxhw.engines.cxxrtl.rtl_device.RtlDevice`."""
-
-    @property
-    def cycles(self) -> int:
-        """Cycles since reset."""
-
-    def advance(self, cycles: int, data: bytes = b"") -> tuple[int, bytes]:
-        """Run at most so many cycles: how many bytes of `data` were begun, and those received."""
-
-
-class PinnedLine:
-    """A `ByteLine` through the serial pins of the simulated gateware."""
-
-    def __init__(self, model: Pins, clock_hz: int) -> None:
-        self.model, self.clock_hz = model, clock_hz
-
-    def exchange(self, data: bytes) -> bytes:
-        taken, received = self.model.advance(0 if data else 5000, data)
-        while taken < len(data):
-            more, got = self.model.advance(50_000, data[taken:])
-            taken, received = taken + more, received + got
-        return bytes(received)
-
-    def seconds(self) -> float:
-        return float(self.model.cycles) / self.clock_hz
-
-
 @contextmanager
-def through_pins(config: HwConfig) -> Iterator[Device]:
-    """The gateware, compiled."""
+def through_pins(config: HwConfig, baud: int = BAUD) -> Iterator[Device]:
+    """The gateware, compiled, with the slowest clock that the rate allows."""
     from onnxhw.engines.cxxrtl.rtl_device import RtlDevice as Gateware
     from onnxhw.engines.cxxrtl.rtl_device import device_libraries
 
-    clock_hz = 8 * BAUD
-    libraries = device_libraries(config, clock_hz=clock_hz, baud=BAUD)
-    with Gateware(libraries, clock_hz=clock_hz, baud=BAUD) as gateware:
+    clock_hz = MIN_RATIO * baud
+    libraries = device_libraries(config, clock_hz=clock_hz, baud=baud)
+    with Gateware(libraries, clock_hz=clock_hz, baud=baud) as gateware:
         yield Device(PinnedLine(gateware, clock_hz), config)
 
 
@@ -351,15 +397,50 @@ def table(head: list[str], rows: list[list[str]], *, markdown: bool) -> str:
     return "\n".join("  ".join(row) for row in padded)
 
 
+def scale_of(text: str) -> float:
+    """An argument: what numbers of faults are multiplied by."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= MOST_SCALE:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, at most {MOST_SCALE:,}, not {text!r}")
+    return value
+
+
+def _baud_of(text: str) -> int:
+    """An argument: the line's first rate."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    least, most = min(SLOWER), CLOCK // MIN_RATIO
+    if not least <= value <= most:
+        why = f"{MIN_RATIO} cycles a bit of a clock of {CLOCK / 1e6:g} MHz"
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least:,} to {most:,} ({why}), not {text!r}")
+    return value
+
+
+def conclude(injected: int, bad: int, show: Callable[[str], None]) -> int:
+    """Say what a campaign has found. Its exit status: a campaign without faults has shown nothing, and fails."""
+    show(f"\n{injected:,} faults injected; undetected, wrong results and hangs: {bad}")
+    return int(bad > 0 or injected == 0)
+
+
 def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> int:
+    """The command line; exit status 1 if a fault was not survived, or none was done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--pins", action="store_true", help="through the pins of the simulated gateware, fewer faults")
     parser.add_argument("--linked", action="store_true", help="with a linked program, and external memory")
-    parser.add_argument("--case", action="append", metavar="NAME", help="only this fault, e.g. 'flip 1e-6'; repeatable")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of faults")
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", action="append", choices=names, metavar="NAME",
+                        help="only this fault, e.g. 'flip 1e-6'; repeatable")  # fmt: skip
+    parser.add_argument("--scale", type=scale_of, default=1.0, help="of the number of faults")
+    parser.add_argument("--baud", type=_baud_of, default=BAUD, help=f"the line's first rate; default: {BAUD}")
     arguments = parser.parse_args(argv)
-    campaign, rows, bad, total = Campaign(linked() if arguments.linked else compiled()), [], 0, 0
+    campaign = Campaign(linked() if arguments.linked else compiled(), arguments.baud)
+    rows, bad, total = [], 0, 0
     scale = arguments.scale / (50 if arguments.pins else 1)
     for seed, case in enumerate(CASES):
         if arguments.case and case.name not in arguments.case:
@@ -367,18 +448,17 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
         case = replace(case, faults=max(3, round(case.faults * scale)))
         start = time.monotonic()
         if arguments.pins:
-            with through_pins(campaign.config) as device:
+            with through_pins(campaign.config, arguments.baud) as device:
                 figures = campaign.run(case, device, seed)
         else:
             figures = campaign.run(case, campaign.emulated(), seed)
         rows.append(figures.row())
         total += figures.injected
         bad += figures.undetected + figures.wrong + figures.hangs
-        print(f"{time.monotonic() - start:.1f} s:", *figures.row(), file=sys.stderr)
+        print(f"{time.monotonic() - start:.1f} s:", *figures.row(), file=sys.stderr, flush=True)
     show(table(HEAD, rows, markdown=arguments.markdown))
-    show(f"\n{total:,} faults injected; undetected, wrong results and hangs: {bad}")
-    return bool(bad)
+    return conclude(total, bad, show)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_status(main))

@@ -20,11 +20,12 @@ cycles of the segments' runs, each alone, "lost" all others, in which the next o
 `onnxhw check` says, after "forecast_seconds" of the processor. Every program passes the checker. With --rtl the
 simulation of the core, its controller and a memory that checks every command runs two whole inferences, the first one
 cold; cycles must be equal, of the first one every tensor, of the second the outputs. It makes some 60,000 to 200,000
-cycles a second.
+cycles a second. The exit status is 1 if anything differs.
 """
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
@@ -43,11 +44,13 @@ from onnxhw.compiler.segmented import SegmentedGraphs
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.engines.cxxrtl.engine import CxxrtlEngine
+from onnxhw.errors import UsageError
 from onnxhw.ir.graph import Array8, Graph
 from onnxhw.isa.external_instructions import Move
 from onnxhw.isa.timeline import timeline
 from onnxhw.isa.units import Unit
 from onnxhw.partition import load
+from onnxhw.presets import SDRAM
 from onnxhw.program.model import DeviceProgram
 from onnxhw.program.result import Result
 from onnxhw.program.traffic import load_bytes
@@ -198,29 +201,67 @@ def _print(record: Mapping[str, Any], as_json: bool) -> None:
     print(json.dumps(record) if as_json else "  ".join(values), flush=True)
 
 
-def main() -> int:
+def _megahertz(text: str) -> float:
+    """An argument: a clock of a hertz at least."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 1e-6 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a finite number, 0.000001 at least, not {text!r}")
+    return value
+
+
+def _samples(text: str) -> int:
+    """An argument: a number of inferences."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
+    return value
+
+
+def _configuration(preset: str, mhz: float | None) -> HwConfig:
+    """A preset with external memory, at a clock; `UsageError` E2190 if it has none, and those of
+    `Board.configuration`."""
+    config = find(BOARD).configuration(preset, None if mhz is None else round(mhz * 1e6))
+    if config.external is None:
+        raise UsageError("E2190", f"{config.name} has no external memory", hint=f"a preset with {SDRAM}")
+    return config
+
+
+def differs(record: Mapping[str, Any]) -> bool:
+    """Whether emulator or RTL made something else than the golden model, or the RTL in another number of cycles."""
+    cycles = set(record.get("rtl_cycles", ())) - {record["cycles"]}
+    return bool(record.get("differences") or record.get("rtl_differences") or cycles)
+
+
+def main(argv: list[str] | None = None) -> int:
     """Measure what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*NETWORKS, *networks.FULL]
     parser.add_argument("networks", nargs="*", default=names, metavar="NETWORK", help=", ".join(names))
     parser.add_argument("--form", choices=networks.FORMS, default="qdq", help="of what onnxruntime quantizes")
     parser.add_argument("--preset", default="ulx3s-85f+sdram")
-    parser.add_argument("--mhz", type=float, help="the clock, for the cycles of the memory; default: the preset's")
+    parser.add_argument("--mhz", type=_megahertz, help="the clock, for the cycles of the memory; default: the preset's")
     left_out = [name.replace("_", "-") for name in segments.Techniques.names()]
     parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
     parser.add_argument("--forecast", action="store_true", help="what `onnxhw check` says, alone")
     parser.add_argument("--segments", action="store_true", help="print the segments")
-    parser.add_argument("--check", type=int, default=0, metavar="N", help="compare every tensor of N random inputs")
-    parser.add_argument("--rtl", type=int, nargs="?", const=2, default=0, metavar="N",
+    parser.add_argument("--check", type=_samples, default=0, metavar="N",
+                        help="compare every tensor of N random inputs")  # fmt: skip
+    parser.add_argument("--rtl", type=_samples, nargs="?", const=2, default=0, metavar="N",
                         help="simulate the RTL, two inferences or N")  # fmt: skip
     parser.add_argument("--json", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if unknown := set(args.networks) - set(names):
         parser.error(f"no network {min(unknown)!r}; there are {', '.join(names)}")
     techniques = segments.Techniques(**{name.replace("-", "_"): False for name in args.without})
+    config, wrong = _configuration(args.preset, args.mhz), False
     for name in args.networks:
         graph = graph_of(name, args.form)
-        config = find(BOARD).configuration(args.preset, round(args.mhz * 1e6) if args.mhz else None)
         told = forecast(graph, config)
         if args.forecast:
             _print({"network": name, "preset": config.name, **told}, args.json)
@@ -232,9 +273,10 @@ def main() -> int:
         if args.rtl:
             record |= simulated(graph, plan, program, args.rtl)
         _print(record, args.json)
+        wrong |= differs(record)
         if args.segments:
             print_segments(plan, cycles)
-    return 0
+    return int(wrong)
 
 
 if __name__ == "__main__":

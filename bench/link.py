@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))
-from faults import PinnedLine
+from serial_lines import PinnedLine
 
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client

@@ -29,7 +29,8 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent))
 import large
 from answer_times import TimedPins, TimedUsb, to_answer
-from faults import NETWORK, PinnedLine
+from faults import NETWORK
+from serial_lines import PinnedLine
 from usb_host.line import UsbLine
 
 from onnxhw import golden

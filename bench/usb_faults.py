@@ -23,11 +23,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from faults import Campaign, Device, Fault, Figures, compiled, table
+from faults import Campaign, Device, Fault, Figures, compiled, conclude, scale_of, table
 from usb_host.bus import UsbBus, noise
 from usb_host.line import UsbLine
 from usb_host.model import UsbModel, usb_libraries
 
+from onnxhw.cli.common.interrupts import script_status
 from onnxhw.driver.client import Client
 from onnxhw.driver.transport import SimulationTransport
 from onnxhw.engines.cxxrtl.rtl_device import Libraries
@@ -123,11 +124,13 @@ class UsbCampaign:
 
 
 def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> int:
-    """The command line; exit status 1 if a fault was not detected."""
+    """The command line; exit status 1 if a fault was not detected, or none was done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--case", action="append", metavar="NAME", help="only this one, e.g. 'unplugged'; repeatable")
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of faults")
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", action="append", choices=names, metavar="NAME",
+                        help="only this one, e.g. 'unplugged'; repeatable")  # fmt: skip
+    parser.add_argument("--scale", type=scale_of, default=1.0, help="of the number of faults")
     arguments = parser.parse_args(argv)
     campaign, rows, bad, total = UsbCampaign(), [], 0, 0
     for seed, case in enumerate(CASES):
@@ -140,9 +143,8 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
         bad += figures.undetected + figures.wrong + figures.hangs
         print(f"{time.monotonic() - start:.1f} s:", *figures.row(), file=sys.stderr, flush=True)
     show(table(HEAD, rows, markdown=arguments.markdown))
-    show(f"\n{total:,} faults injected; undetected, wrong results and hangs: {bad}")
-    return bool(bad)
+    return conclude(total, bad, show)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script_status(main))

@@ -4,6 +4,8 @@ import large
 import networks
 import pytest
 
+from onnxhw.board import find
+from onnxhw.errors import UsageError
 from onnxhw.ir.verify import verify
 from onnxhw.presets import preset
 from onnxhw.segments import Techniques
@@ -42,3 +44,65 @@ def test_the_autoencoder_is_one_program_and_equal() -> None:
     assert record["segments"] == len(plan.segments)
     assert record["cycles"] == program.cycles > record["moved_bytes"] / 2
     assert record["cycles"] > record["moving"] > record["moved_bytes"] / 2
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("--mhz", value) for value in ("-3", "0", "nan", "inf", "1e-9", "x")),
+        *((option, value) for option in ("--check", "--rtl") for value in ("0", "-1", "nan", "x")),
+    ],
+)
+def test_a_wrong_number_is_one_sentence(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        large.main(["ad", f"{option}={value}"])
+    assert ended.value.code == 2
+    assert f"error: argument {option}: " in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--preset=mini"], "E2190"),
+        (["--preset=nosuch"], "E2104"),
+        (["--mhz=1e300"], "E2373"),
+        (["--mhz=0.001"], "E2373"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_told_before_a_network_is_made(
+    arguments: list[str], code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large, "graph_of", None)
+    with pytest.raises(UsageError, match=code) as raised:
+        large.main(["ad", *arguments])
+    assert raised.value.exit_status == 2
+
+
+@pytest.mark.parametrize("mhz", [None, 50.0, 100.0])
+def test_the_memory_is_that_of_the_clock(mhz: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    board, found = find(large.BOARD), []
+
+    def forecast(graph: object, config: large.HwConfig) -> dict[str, int]:
+        found.append(config.external)
+        return {}
+
+    monkeypatch.setattr(large, "forecast", forecast)
+    monkeypatch.setattr(large, "graph_of", lambda name, form: None)
+    assert large.main(["ad", "--forecast", *([] if mhz is None else [f"--mhz={mhz}"])]) == 0
+    hz = board.core_hz_of("ulx3s-85f+sdram") if mhz is None else int(mhz * 1e6)
+    assert found == [board.external_memory(hz)]
+    assert board.external_memory(50_000_000) != board.external_memory(100_000_000)
+
+
+@pytest.mark.parametrize(
+    ("record", "wrong"),
+    [
+        ({}, False),
+        ({"differences": 0, "rtl_cycles": [7, 7], "rtl_differences": 0}, False),
+        ({"differences": 1}, True),
+        ({"rtl_cycles": [7, 7], "rtl_differences": 2}, True),
+        ({"rtl_cycles": [7, 8], "rtl_differences": 0}, True),
+    ],
+)
+def test_what_differs_is_told_by_the_exit_status(record, wrong):
+    assert large.differs({"cycles": 7, **record}) is wrong

@@ -5,8 +5,8 @@ from collections import Counter
 import microcode
 import numpy as np
 import pytest
-from faults import PinnedLine
 from microcode import DETECTED, LOST, campaign
+from serial_lines import PinnedLine
 
 from onnxhw.config import HwConfig
 from onnxhw.driver.client import Client
