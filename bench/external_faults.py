@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from arguments import whole
 from faults import CLOCK, Device, KilledError, table, through_pins
 from heuristics import Net
 
@@ -297,26 +298,11 @@ def pinned(config: HwConfig) -> Generator[Device]:
             yield device
 
 
-def _whole(least: int) -> Callable[[str], int]:
-    """An argument: a whole number from `least` on."""
-
-    def number(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least} on, not {text!r}")
-        return value
-
-    return number
-
-
 def main(argv: list[str] | None = None) -> int:
     """The command line; exit status 1 if a fault was not survived, or none was done."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=_whole(1), default=200, help="faults of each case")
-    parser.add_argument("--seed", type=_whole(0), default=0)
+    parser.add_argument("--count", type=whole(1), default=200, help="faults of each case")
+    parser.add_argument("--seed", type=whole(0), default=0)
     parser.add_argument("--case", action="append", choices=CASES, metavar="NAME", help="only this; repeatable")
     parser.add_argument("--pins", action="store_true", help="through the pins of the simulated gateware")
     parser.add_argument("--markdown", action="store_true")

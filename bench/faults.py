@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from arguments import number, whole
 from heuristics import Net
 from serial_lines import ModelLine, PinnedLine, reopened
 
@@ -61,7 +62,10 @@ HANG = 30.0
 INPUTS = 8
 WITHIN = 800
 """Bytes that a batch or two take."""
-MOST_SCALE = 1_000_000
+SCALE = number(1e-6, 1e6)
+"""What numbers of faults are multiplied by."""
+RATES = f"{MIN_RATIO} cycles a bit of a clock of {CLOCK / 1e6:g} MHz"
+"""What bounds the line's rate."""
 WORDS = 4000
 """Most words of a tensor that is written and read back."""
 
@@ -129,7 +133,7 @@ class FaultyLine:
             assert isinstance(self.line, ModelLine | PinnedLine)
             cut = max(0, math.ceil((self.low_at - self.seconds()) * self.line.baud / 10))
             if cut <= len(data):
-                return self._held_low(self.line, data, cut)
+                return self._break_at(self.line, data, cut)
         if self.kill_after is not None:
             if len(data) >= self.kill_after:
                 self.line.exchange(self.damage(data[: self.kill_after]))
@@ -138,7 +142,7 @@ class FaultyLine:
             self.kill_after -= len(data)
         return self.damage(self.line.exchange(self.damage(data)))
 
-    def _held_low(self, line: "ModelLine | PinnedLine", data: bytes, cut: int) -> bytes:
+    def _break_at(self, line: "ModelLine | PinnedLine", data: bytes, cut: int) -> bytes:
         """The breaks at byte `cut`; then what is left of the host's bytes."""
         got = line.exchange(data[:cut]) if cut else b""
         begin = line.seconds()
@@ -397,30 +401,6 @@ def table(head: list[str], rows: list[list[str]], *, markdown: bool) -> str:
     return "\n".join("  ".join(row) for row in padded)
 
 
-def scale_of(text: str) -> float:
-    """An argument: what numbers of faults are multiplied by."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= MOST_SCALE:
-        raise argparse.ArgumentTypeError(f"must be a number above 0, at most {MOST_SCALE:,}, not {text!r}")
-    return value
-
-
-def _baud_of(text: str) -> int:
-    """An argument: the line's first rate."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    least, most = min(SLOWER), CLOCK // MIN_RATIO
-    if not least <= value <= most:
-        why = f"{MIN_RATIO} cycles a bit of a clock of {CLOCK / 1e6:g} MHz"
-        raise argparse.ArgumentTypeError(f"must be a whole number from {least:,} to {most:,} ({why}), not {text!r}")
-    return value
-
-
 def conclude(injected: int, bad: int, show: Callable[[str], None]) -> int:
     """Say what a campaign has found. Its exit status: a campaign without faults has shown nothing, and fails."""
     show(f"\n{injected:,} faults injected; undetected, wrong results and hangs: {bad}")
@@ -436,8 +416,9 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
     names = [case.name for case in CASES]
     parser.add_argument("--case", action="append", choices=names, metavar="NAME",
                         help="only this fault, e.g. 'flip 1e-6'; repeatable")  # fmt: skip
-    parser.add_argument("--scale", type=scale_of, default=1.0, help="of the number of faults")
-    parser.add_argument("--baud", type=_baud_of, default=BAUD, help=f"the line's first rate; default: {BAUD}")
+    parser.add_argument("--scale", type=SCALE, default=1.0, help="of the number of faults")
+    parser.add_argument("--baud", type=whole(min(SLOWER), CLOCK // MIN_RATIO, RATES), default=BAUD,
+                        help=f"the line's first rate; default: {BAUD}")  # fmt: skip
     arguments = parser.parse_args(argv)
     campaign = Campaign(linked() if arguments.linked else compiled(), arguments.baud)
     rows, bad, total = [], 0, 0

@@ -25,7 +25,6 @@ cycles a second. The exit status is 1 if anything differs.
 
 import argparse
 import json
-import math
 import resource
 import sys
 import time
@@ -35,6 +34,7 @@ from typing import Any
 
 import networks
 import numpy as np
+from arguments import MOST_MHZ, number, whole
 from heuristics import Net
 
 from onnxhw import golden, segments
@@ -201,28 +201,6 @@ def _print(record: Mapping[str, Any], as_json: bool) -> None:
     print(json.dumps(record) if as_json else "  ".join(values), flush=True)
 
 
-def _megahertz(text: str) -> float:
-    """An argument: a clock of a hertz at least."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 1e-6 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number, 0.000001 at least, not {text!r}")
-    return value
-
-
-def _samples(text: str) -> int:
-    """An argument: a number of inferences."""
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return value
-
-
 def _configuration(preset: str, mhz: float | None) -> HwConfig:
     """A preset with external memory, at a clock; `UsageError` E2190 if it has none, and those of
     `Board.configuration`."""
@@ -245,14 +223,15 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("networks", nargs="*", default=names, metavar="NETWORK", help=", ".join(names))
     parser.add_argument("--form", choices=networks.FORMS, default="qdq", help="of what onnxruntime quantizes")
     parser.add_argument("--preset", default="ulx3s-85f+sdram")
-    parser.add_argument("--mhz", type=_megahertz, help="the clock, for the cycles of the memory; default: the preset's")
+    parser.add_argument("--mhz", type=number(1, MOST_MHZ),
+                        help="the clock, for the cycles of the memory; default: the preset's")  # fmt: skip
     left_out = [name.replace("_", "-") for name in segments.Techniques.names()]
     parser.add_argument("--without", nargs="+", default=[], choices=left_out, help="leave out what makes it fast")
     parser.add_argument("--forecast", action="store_true", help="what `onnxhw check` says, alone")
     parser.add_argument("--segments", action="store_true", help="print the segments")
-    parser.add_argument("--check", type=_samples, default=0, metavar="N",
+    parser.add_argument("--check", type=whole(1), default=0, metavar="N",
                         help="compare every tensor of N random inputs")  # fmt: skip
-    parser.add_argument("--rtl", type=_samples, nargs="?", const=2, default=0, metavar="N",
+    parser.add_argument("--rtl", type=whole(1), nargs="?", const=2, default=0, metavar="N",
                         help="simulate the RTL, two inferences or N")  # fmt: skip
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args(argv)

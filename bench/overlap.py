@@ -17,7 +17,6 @@ preset, the network "ad" that of MLPerf Tiny where the preset has no external me
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,6 +28,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parent))
 import large
 from answer_times import TimedPins, TimedUsb, to_answer
+from arguments import MOST_MHZ, number, whole
 from faults import NETWORK
 from serial_lines import PinnedLine
 from usb_host.line import UsbLine
@@ -203,29 +203,15 @@ def waits(client: Client, line: ByteLine, inputs: dict[str, np.ndarray], baud: i
     return [round(1e3 * seconds, 3) for seconds in to_answer(timed)]
 
 
-def positive(kind: type[int] | type[float]) -> Callable[[str], float]:
-    """A finite number above 0 of this kind, for argparse."""
-
-    def number(text: str) -> float:
-        try:
-            found = kind(text)
-        except ValueError:
-            found = 0
-        if not 0 < found < math.inf:
-            raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
-        return found
-
-    return number
-
-
 def main() -> int:
     """Parse the arguments, print a record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", nargs="?", default=str(NETWORK))
     parser.add_argument("--preset", default="mini")
-    parser.add_argument("--clock", type=positive(float), metavar="HZ", help="default: as `synth` builds the preset")
-    parser.add_argument("--baud", type=positive(int), default=3_000_000)
-    parser.add_argument("--count", type=positive(int), default=8, help="inferences")
+    parser.add_argument("--clock", type=number(1, MOST_MHZ * 1e6), metavar="HZ",
+                        help="default: as `synth` builds the preset")  # fmt: skip
+    parser.add_argument("--baud", type=whole(300, 12_000_000), default=3_000_000)
+    parser.add_argument("--count", type=whole(1), default=8, help="inferences")
     parser.add_argument("--pins", dest="through", action="store_const", const="pins", default="model")
     parser.add_argument("--usb", dest="through", action="store_const", const="usb")
     asked = parser.parse_args()

@@ -15,13 +15,14 @@ so) is not routed again and stays, also on another machine: five seeds of a larg
 import argparse
 import hashlib
 import json
-import math
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from arguments import MOST_MHZ, number, whole
 
 from onnxhw.board import Board, find
 from onnxhw.board_tables import LINKS
@@ -49,8 +50,6 @@ PACKAGES = ("amaranth", "amaranth-boards")
 """What decides over a result besides our sources and the packages of the family's tools."""
 KEY = "key"
 """The file beside the logs that tells the key of the bitstream that they are of."""
-FASTEST = 1000
-"""MHz that no device reaches."""
 
 
 def packages(board_name: str) -> tuple[str, ...]:
@@ -239,36 +238,18 @@ def _row(found: Mapping[str, Any], seconds: int | None) -> dict[str, Any]:
     return row
 
 
-def at_least_one(text: str) -> int:
-    """A positive whole number, for argparse."""
-    if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {text!r}")
-    return int(text)
-
-
-def clock_mhz(text: str) -> float:
-    """A clock in MHz, for argparse; 0: the board's."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if found != 0 and not 1 <= found <= FASTEST:
-        raise argparse.ArgumentTypeError(f"must be from 1 to {FASTEST} MHz, or 0 for the board's clock, not {text!r}")
-    return found
-
-
 def main() -> int:
     """Parse the arguments, print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("jobs", nargs="*", default=DEFAULT, metavar="PRESET:BOARD")
-    parser.add_argument("--seeds", type=at_least_one, default=1, help="seeds to try until one meets the clock")
-    parser.add_argument("--mhz", type=clock_mhz, default=0.0, help="core clock; 0, the default: the board's")
+    parser.add_argument("--seeds", type=whole(1), default=1, help="seeds to try until one meets the clock")
+    parser.add_argument("--mhz", type=number(1, MOST_MHZ), default=0.0, help="core clock; default: the board's")
     parser.add_argument("--link", choices=LINKS, default="", help="default: the board's own")
     parser.add_argument("--no-cache", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--logs", type=Path, default=Path("build/route"), help="default: %(default)s")
     parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each result there, as in bench/routed")
-    parser.add_argument("--workers", type=at_least_one, metavar="N",
+    parser.add_argument("--workers", type=whole(1), metavar="N",
                         help="every seed is routed, by so many processes; the fastest is recorded")  # fmt: skip
     parser.add_argument("--scheduler", default="", metavar="ADDRESS",
                         help="the same by the workers of a Dask scheduler")  # fmt: skip

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from faults import Campaign, Device, Fault, Figures, compiled, conclude, scale_of, table
+from faults import SCALE, Campaign, Device, Fault, Figures, compiled, conclude, table
 from usb_host.bus import UsbBus, noise
 from usb_host.line import UsbLine
 from usb_host.model import UsbModel, usb_libraries
@@ -130,7 +130,7 @@ def main(argv: list[str] | None = None, show: Callable[[str], None] = print) -> 
     names = [case.name for case in CASES]
     parser.add_argument("--case", action="append", choices=names, metavar="NAME",
                         help="only this one, e.g. 'unplugged'; repeatable")  # fmt: skip
-    parser.add_argument("--scale", type=scale_of, default=1.0, help="of the number of faults")
+    parser.add_argument("--scale", type=SCALE, default=1.0, help="of the number of faults")
     arguments = parser.parse_args(argv)
     campaign, rows, bad, total = UsbCampaign(), [], 0, 0
     for seed, case in enumerate(CASES):

@@ -7,21 +7,6 @@ import pytest
 from onnxhw.driver.device_model import DeviceModel
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("--count", value) for value in ("0", "-1", "nan", "1e3", "x")),
-        *(("--seed", value) for value in ("-1", "x")),
-        ("--case", "nosuch"),
-    ],
-)
-def test_a_wrong_argument_is_one_sentence(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        external_faults.main([f"{option}={value}"])
-    assert ended.value.code == 2
-    assert f"error: argument {option}: " in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_campaign_without_faults_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     assert external_faults.main(["--count=1", "--case=line lost in a batch"]) == 0
     monkeypatch.setattr(external_faults, "CASES", {})

@@ -36,21 +36,6 @@ def breaks(campaign: Campaign, case: Fault, count: int = FEW, seed: int = 1) -> 
 # -- arguments ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("--scale", value) for value in ("nan", "inf", "0", "-1", "1e308", "x")),
-        *(("--baud", value) for value in ("0", "-1", "nan", "9600", "12500001", "3e6")),
-        ("--case", "nosuch"),
-    ],
-)
-def test_a_wrong_argument_is_one_sentence(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        faults.main([f"{option}={value}"])
-    assert ended.value.code == 2
-    assert f"error: argument {option}: " in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_a_campaign_without_faults_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(faults, "CASES", ())
     said: list[str] = []
@@ -70,8 +55,9 @@ def test_host_and_device_have_the_rate_that_was_asked_for(asked: int | None, mon
     found: list[tuple[int, int]] = []
 
     def look(transport: SimulationTransport) -> Client:
-        line = transport.line.line  # type: ignore[attr-defined]
-        found.append((transport.baud, line.model.info.baud))
+        assert isinstance(transport.line, faults.FaultyLine)
+        assert isinstance(transport.line.line, ModelLine)
+        found.append((transport.baud, transport.line.line.model.info.baud))
         return Client(transport)
 
     monkeypatch.setattr(faults, "Client", look)

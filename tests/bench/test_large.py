@@ -47,26 +47,12 @@ def test_the_autoencoder_is_one_program_and_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("--mhz", value) for value in ("-3", "0", "nan", "inf", "1e-9", "x")),
-        *((option, value) for option in ("--check", "--rtl") for value in ("0", "-1", "nan", "x")),
-    ],
-)
-def test_a_wrong_number_is_one_sentence(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        large.main(["ad", f"{option}={value}"])
-    assert ended.value.code == 2
-    assert f"error: argument {option}: " in capsys.readouterr().err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
     ("arguments", "code"),
     [
         (["--preset=mini"], "E2190"),
         (["--preset=nosuch"], "E2104"),
-        (["--mhz=1e300"], "E2373"),
-        (["--mhz=0.001"], "E2373"),
+        (["--mhz=200"], "E2373"),
+        (["--mhz=1"], "E2373"),
     ],
 )
 def test_a_configuration_that_cannot_be_is_told_before_a_network_is_made(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from argparse import ArgumentTypeError
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -112,32 +111,6 @@ def test_the_log_of_a_result_from_the_cache_is_known_again_and_no_other(tmp_path
     built.key = "k"
     (tmp_path / "nextpnr-2.log").unlink()
     assert route.digest_of_log(built, tmp_path) == ""
-
-
-def test_counts_are_whole_and_positive():
-    assert route.at_least_one("5") == 5
-    for text in ("0", "-1", "x", "1.5", ""):
-        with pytest.raises(ArgumentTypeError, match="from 1 on"):
-            route.at_least_one(text)
-
-
-def test_a_clock_is_a_frequency_or_the_board_s():
-    for text, mhz in (("0", 0.0), ("1", 1.0), ("62.5", 62.5), ("1000", 1000.0)):
-        assert route.clock_mhz(text) == mhz
-    for text in ("nan", "inf", "-inf", "-5", "0.001", "0.999", "1000.1", "1e308", "x", ""):
-        with pytest.raises(ArgumentTypeError, match="must be from 1 to 1000 MHz, or 0 for the board's clock, not '"):
-            route.clock_mhz(text)
-
-
-@pytest.mark.parametrize("text", ["nan", "inf", "-5", "0.001"])
-def test_another_clock_is_refused(routed, monkeypatch, capsys, text):
-    monkeypatch.setattr("sys.argv", ["route.py", "mini:ulx3s-12f", "--mhz", text])
-    with pytest.raises(SystemExit, match="2"):
-        route.main()
-    assert f"argument --mhz: must be from 1 to 1000 MHz, or 0 for the board's clock, not '{text}'" in (
-        capsys.readouterr().err
-    )
-    assert routed == []
 
 
 @pytest.mark.parametrize("option", ["--record", "--logs"])

@@ -24,7 +24,7 @@ def names_of(kind: Any) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-def made(ort: ModuleType) -> dict[str, Any]:
+def objects_of(ort: ModuleType) -> dict[str, Any]:
     """One object of each of onnxruntime's classes that scripts use."""
     session = ort.InferenceSession(network().SerializeToString(), providers=["CPUExecutionProvider"])
     return {
@@ -86,7 +86,7 @@ REFUSED = {
 @pytest.mark.parametrize("kind", [*REFUSED, "NodeArg", "ModelMetadata"])
 def test_every_public_name_of_onnxruntime_works_or_is_refused(kind: str) -> None:
     ort = pytest.importorskip("onnxruntime")
-    theirs, ours = made(ort)[kind], made(onnxhw)[kind]
+    theirs, ours = objects_of(ort)[kind], objects_of(onnxhw)[kind]
     assert names_of(theirs) - names_of(ours) == set()
     for name in sorted(names_of(theirs)):
         attribute = getattr(ours, name)

@@ -65,7 +65,11 @@ class FlowOptions:
 
     def tried(self, best: RouteReport) -> int:
         """How many seeds were tried if none has met the clock, the best with this report."""
-        return 1 if self.only_near and best.margin < NEAR else len(self.seeds)
+        return 1 if self.hopeless(best) else len(self.seeds)
+
+    def hopeless(self, best: RouteReport) -> bool:
+        """Whether no other seed is to be tried behind those of which the best has this report."""
+        return self.only_near and best.margin < NEAR
 
 
 def tool_versions(family: Family) -> dict[str, str]:
@@ -151,7 +155,7 @@ def _best(options: FlowOptions, result_of: Callable[[int], Bitstream | None]) ->
             return None
         if best is None or found.report.margin > best.report.margin:
             best = found
-        if found.timing_met or (options.only_near and best.report.margin < NEAR):
+        if found.timing_met or options.hopeless(best.report):
             break
     return best
 
@@ -163,7 +167,7 @@ def cached(
     """What `build` would take from the cache, timing met or not; None if it would have to build."""
     options, versions = options or FlowOptions(seeds=board.seeds[:1]), tool_versions(family_of(board))
     seeds = _Seeds(design, board, clock_hz, options, versions, cache or Cache("bitstream"), recipe)
-    return _best(options, lambda seed: seeds.found(seed)[1])
+    return _best(options, lambda seed: seeds.look_up(seed)[1])
 
 
 def synthesized(
@@ -264,15 +268,15 @@ class _Seeds:
 
     def build(self, seed: int) -> Bitstream:
         """The result of a seed, from the cache if it is there and may be used."""
-        key, found = self.found(seed)
+        key, found = self.look_up(seed)
         if found is None:
-            found = self._made(seed, key or self._key(seed))
+            found = self._place_and_route(seed, key or self._key(seed))
             if self.use_cache:
                 label = self.label or f"{self.board.name} {self.clock_hz / 1e6:g} MHz"
                 self.store.store(found.key, to_entry(found), label=label)
         return found
 
-    def found(self, seed: int) -> tuple[str, Bitstream | None]:
+    def look_up(self, seed: int) -> tuple[str, Bitstream | None]:
         """The key of a seed's result and the result, if it is in the cache and may be used."""
         if not self.use_cache:
             return "", None
@@ -310,7 +314,7 @@ class _Seeds:
         check_fit(counts, self.board)
         return directory
 
-    def _made(self, seed: int, key: str) -> Bitstream:
+    def _place_and_route(self, seed: int, key: str) -> Bitstream:
         family, directory = family_of(self.board), self._directory
         with Stage(self.progress, family.stages[1], f"seed {seed}") as stage:
             report = place_and_route(directory, self.board, seed, self.options.nextpnr_opts, stage)

@@ -86,7 +86,6 @@ def command(
     from ..build import flow
     from ..build.device import require
     from ..build.memory_contents import block_ram_obstacle, require_block_rams
-    from ..compiler.cost import line_rate
     from ..program.camera import settings_of
     from .common.artifacts import BITSTREAM, FLASH_IMAGE
     from .common.flash_boot import boot_image, boot_record
@@ -103,25 +102,19 @@ def command(
     from .common.progress import FlowProgress
     from .common.result import print_result, result, write_artifacts
     from .common.sensors import WITH_SENSOR, require_source, sensor_recipe, sensor_top
-    from .common.synthesis import finished, options, recipe, top
+    from .common.synthesis import finished, line_speed, options, recipe, top
 
     chosen = target_without_memory(board, preset, WITH_SENSOR, output) if source else target(board, preset)
     refuse_simulated(chosen)
     refuse_oversized(chosen)
     link = link or chosen.board.link
-    if link == "usb" and baud:
-        raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
-    if baud and baud > chosen.board.baud > 0:
-        what = f"the board's adapter takes at most {chosen.board.baud:,} baud, not {baud:,}"
-        hint = "a lower --baud; for another adapter a board file with its serial.baud"
-        raise UsageError("E2343", what, where=f"board {chosen.board.name}", hint=hint)
     clock_hz = round(freq * 1e6) if freq else chosen.board.core_hz_of(chosen.config.name, link)
+    speed = line_speed(chosen.board, clock_hz, link, baud)
     chosen = chosen.at(clock_hz)
     require(chosen.board, link, chosen.config.external)
     if source:
         require_source(chosen.board, chosen.config, clock_hz, standalone=standalone, link=link)
     folder = out_folder(out, model, chosen.config)
-    speed = baud or line_rate(chosen.board, clock_hz, link)
     choice = PlacementOptions(prefer, chosen.rates(clock_hz, speed))
     partitioned, program = compile_model(model, chosen.config, output, reading, choice, preprocess)
     if standalone and len(program.parts) > 1:

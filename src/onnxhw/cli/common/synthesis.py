@@ -12,7 +12,7 @@ from ...build.stage import Progress
 from ...config import HwConfig
 from ...devices import family_of
 from ...devices.family import memories
-from ...errors import OnnxhwError
+from ...errors import OnnxhwError, UsageError
 from ...isa.camera import CameraSettings
 from ...presets import SDRAM
 from ...program.model import DeviceProgram
@@ -54,6 +54,20 @@ def options(board: Board, seeds: int | None) -> flow.FlowOptions:
     count = seeds
     more = range(max(board.seeds) + 1, max(board.seeds) + 1 + count)
     return flow.FlowOptions(seeds=(*board.seeds, *more)[:count])
+
+
+def line_speed(board: Board, clock_hz: int, link: str, baud: int | None) -> int:
+    """Bits per second of a board's link: `baud` if asked for, else what adapter and clock allow. `UsageError` E2342 for
+    a USB link, which has none, E2343 if the board's adapter does not take it."""
+    from ...compiler.cost import line_rate
+
+    if link == "usb" and baud:
+        raise UsageError("E2342", "--baud is the speed of a serial line; a USB link has none", hint="leave --baud out")
+    if baud and baud > board.baud > 0:
+        what = f"the board's adapter takes at most {board.baud:,} baud, not {baud:,}"
+        hint = "a lower --baud; for another adapter a board file with its serial.baud"
+        raise UsageError("E2343", what, where=f"board {board.name}", hint=hint)
+    return baud or line_rate(board, clock_hz, link)
 
 
 def finished(
