@@ -12,7 +12,7 @@ Through pins or USB "to_answer_ms" are the milliseconds from the last byte of an
 the last byte of its outputs, on an idle device (`answer_times`). The bound is the slower of the line's busier direction
 and the core; over USB both directions share the line, 19 packets of 64 bytes in a millisecond. "predicted" is what
 `compile` and `check` say beforehand (`onnxhw.program.throughput`). The clock is that for which `synth` builds the
-preset, the network "ad" that of MLPerf Tiny where the preset has no external memory.
+preset on the ULX3S-85F, the network "ad" that of MLPerf Tiny where the preset has no external memory.
 """
 
 import argparse
@@ -209,7 +209,7 @@ def main() -> int:
     parser.add_argument("model", nargs="?", default=str(NETWORK))
     parser.add_argument("--preset", default="mini")
     parser.add_argument("--clock", type=number(1, MOST_MHZ * 1e6), metavar="HZ",
-                        help="default: as `synth` builds the preset")  # fmt: skip
+                        help="default: as `synth` builds the preset for the ULX3S-85F")  # fmt: skip
     parser.add_argument("--baud", type=whole(300, 12_000_000), default=3_000_000)
     parser.add_argument("--count", type=whole(1), default=8, help="inferences")
     parser.add_argument("--pins", dest="through", action="store_const", const="pins", default="model")
