@@ -274,24 +274,29 @@ class _Seeds:
             if self.use_cache:
                 label = self.label or f"{self.board.name} {self.clock_hz / 1e6:g} MHz"
                 self.store.store(found.key, to_entry(found), label=label)
+        if self.use_cache and self.recipe and "_files" in vars(self):  # it was elaborated, so the quick key is not known
+            self._designs.store(self._quick(seed), {"key": found.key.encode()}, label=self.label)
         return found
 
     def look_up(self, seed: int) -> tuple[str, Bitstream | None]:
         """The key of a seed's result and the result, if it is in the cache and may be used."""
         if not self.use_cache:
             return "", None
-        quick, designs = "", Cache(DESIGNS, self.store.folder.parent)
-        if self.recipe:
-            one = self.options.of_seed(seed)
-            quick = _quick_key(self.recipe, self.board, self.clock_hz, one, self.versions)
-        key = _known(designs, quick)
+        key = _known(self._designs, self._quick(seed))
         entry = self.store.load(key) if key else None
         if entry is None:
             key = self._key(seed)
             entry = self.store.load(key)
-            if quick:
-                designs.store(quick, {"key": key.encode()}, label=self.label)
         return key, from_entry(entry, key, self.board, self.clock_hz, self.versions) if entry else None
+
+    @property
+    def _designs(self) -> Cache:
+        return Cache(DESIGNS, self.store.folder.parent)
+
+    def _quick(self, seed: int) -> str:
+        """The key by the recipe; empty without one."""
+        one = self.options.of_seed(seed)
+        return _quick_key(self.recipe, self.board, self.clock_hz, one, self.versions) if self.recipe else ""
 
     def _key(self, seed: int) -> str:
         return _key_of(self._files, self.board, self.clock_hz, self.options.of_seed(seed), self.versions)
