@@ -274,7 +274,7 @@ class _Seeds:
             if self.use_cache:
                 label = self.label or f"{self.board.name} {self.clock_hz / 1e6:g} MHz"
                 self.store.store(found.key, to_entry(found), label=label)
-        if self.use_cache and self.recipe and "_files" in vars(self):  # it was elaborated, so the quick key is not known
+        if self.use_cache and self.recipe and "_files" in vars(self):  # no quick key was known
             self._designs.store(self._quick(seed), {"key": found.key.encode()}, label=self.label)
         return found
 
