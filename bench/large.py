@@ -116,7 +116,7 @@ def measure(
     moves = timeline(config, program.code).spans[Unit.MOVE]
     moved = sum(4 * i.runs * i.word_n for i in program.code[Unit.MOVE] if isinstance(i, Move))
     assert config.external is not None
-    run = sum(cycles(each.graph) for each in plan.segments)
+    run = sum(cycles(each) for each in plan.segments)
     record = {
         "network": name, "preset": config.name, "without": without(techniques), "macs": graph.macs(),
         "segments": len(plan.segments),
@@ -192,7 +192,7 @@ def print_segments(plan: segments.Plan, cycles: segments.PartCycles) -> None:
     for ops, group in groupby(plan.segments, key=lambda each: [part.op for part in each.parts]):
         mine = list(group)
         largest = max((region.box.shape[1:] for each in mine for region in each.outputs), default=())
-        runs = sum(cycles(each.graph) for each in mine)
+        runs = sum(cycles(each) for each in mine)
         print(f"  {len(mine):4} x {' '.join(map(str, largest)):>12}  {runs:>10,} cycles  {' '.join(ops)}")
 
 

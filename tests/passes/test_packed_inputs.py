@@ -16,7 +16,7 @@ from onnxhw.ir.graph import Graph, Port
 from onnxhw.ir.ops.conv import Conv, PackedConv
 from onnxhw.ir.verify import verify
 from onnxhw.isa.units import Unit
-from onnxhw.passes.packed_inputs import packed_inputs, unpacked
+from onnxhw.passes.packed_inputs import Origin, packed_inputs, unpacked
 from onnxhw.presets import preset
 from onnxhw.program.container import dumps, loads
 from onnxhw.program.parts import Program
@@ -53,36 +53,44 @@ def first_layers(new_net: Any, data: st.DataObject) -> Graph:
     return graph
 
 
-def test_ways_to_pack_are_the_same_below_any_number_of_rows(new_net: Any) -> None:
+def test_ways_to_pack_are_the_same_wherever_a_box_lies(new_net: Any) -> None:
     """What is found for one box is taken for all of its kind, by the way's number. The words of one way end with the
-    last that can be read, or behind it, as the rows above have it."""
+    last that can be read, or behind it, as its place has it."""
     net, config = new_net(1), preset("ulx3s-85f+sdram")
     x = net.input(3, 161, 63)
     graph = net.graph(net.conv(x, 16, (3, 3), (2, 2), (1, 1), PAD))
-    found = [packed_inputs(graph, config, {x: above}) for above in range(17)]
+    found = [packed_inputs(graph, config, {x: Origin(above, above, 200, 100)}) for above in range(17)]
     ways = [[kept for way in each for kept, _ in way.storage.values()] for each in found]
     assert len({tuple((kept.row, kept.column) for kept in each) for each in ways}) == 1
     assert all(kept.words <= config.unaligned_words for each in ways for kept in each)
 
 
 @relaxed
-@given(data=st.data(), word=st.sampled_from([4, 8, 16]), step=st.sampled_from([1, 2, 4]), above=st.integers(0, 40))
+@given(data=st.data(), word=st.sampled_from([4, 8, 16]), step=st.sampled_from([1, 2, 4]), row=st.integers(0, 40),
+       col=st.integers(0, 40), more=st.sampled_from([0, 300]))  # fmt: skip
 def test_packed_graphs_mean_the_model(
-    new_net: Any, configure: Any, data: Any, word: int, step: int, above: int
+    new_net: Any, configure: Any, data: Any, word: int, step: int, row: int, col: int, more: int
 ) -> None:
-    """For any window: the golden model of the packed graph on packed bytes, and the model's; nothing else is read. With
-    rows of a larger tensor above it, too, at the same bytes of words as in that."""
+    """For any window: the golden model of the packed graph on packed bytes, and the model's; nothing else is read. As
+    a box of a larger tensor, too, at the same bytes of host words as in that."""
     graph = first_layers(new_net, data)
     values = {"t0": np.random.default_rng(1).integers(-128, 128, graph.tensors["t0"].shape).astype(np.int8)}
     wanted = golden.run(graph, values)
-    config, left = able(configure, word, step), max(0, graph.ops[0].window.pads[1])
-    whole, lower = packed_inputs(graph, config), packed_inputs(graph, config, {"t0": above})
+    config, window = able(configure, word, step), graph.ops[0].window
+    height, width = graph.tensors["t0"].shape[2:]
+    origin = Origin(row, col, row + height + more, col + width + more)
+    whole, lower = packed_inputs(graph, config), packed_inputs(graph, config, {"t0": origin})
+    unit, pads = min(word, 4), window.pads
+    phases = [(at - pad) % stride if step > 1 else 0
+              for at, pad, stride in zip((row, col), pads, window.strides, strict=False)]  # fmt: skip
     for n, variant in enumerate([*whole, *lower]):
         verify(variant.graph)
         storage, shape = variant.storage["t0"]
         assert isinstance(storage, PackedInput)
-        if n >= len(whole) and storage.row > storage.column:
-            assert (storage.first - left * storage.column - above * storage.row) % word == 0
+        if n >= len(whole):
+            there = (row - phases[0]) * storage.row + (col - phases[1]) * storage.column
+            assert (storage.first - there) % unit == 0
+            assert max(storage.row, storage.column) % max(1, unit // 2) == 0
         stored = storage.store(values["t0"], graph.tensors["t0"].zero_point)
         assert stored.shape == storage.stored_shape(shape) == variant.graph.tensors["t0"].shape
         np.testing.assert_array_equal(storage.restore(stored, shape), values["t0"])

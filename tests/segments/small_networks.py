@@ -9,6 +9,7 @@ from heuristics import Net
 
 from onnxhw.ir.graph import Array8, Copy, Graph, MaxPool, Piece
 from onnxhw.presets import preset
+from onnxhw.segments import Segment
 from onnxhw.segments.group_costs import GroupCosts
 from onnxhw.segments.groups import Candidate
 
@@ -95,7 +96,7 @@ def inputs(graph: Graph, seed: int = 0) -> dict[str, Array8]:
     return {port.tensor: rng.integers(-128, 128, port.shape).astype(np.int8) for port in graph.inputs}
 
 
-def anything(_: Graph) -> Any:
+def anything(_: Segment) -> Any:
     """A scheduler that takes everything."""
 
 

@@ -40,16 +40,16 @@ def test_the_scheduler_takes_every_part() -> None:
     cycles = PartCycles(SMALL)
     made = make_plan(graph, SMALL, cycles)
     assert differences(graph, made, inputs(graph)) == []
-    assert all(cycles(segment.graph) > 0 for segment in made.segments)
+    assert all(cycles(segment) > 0 for segment in made.segments)
     assert len(made.segments) > 5
 
 
 def test_what_is_refused_is_cut_otherwise() -> None:
     graph, seen = inverted(), list[int]()
 
-    def single(part: Graph) -> None:
-        seen.append(len(part.ops))
-        if len(part.ops) > 1:
+    def single(part: Segment) -> None:
+        seen.append(len(part.graph.ops))
+        if len(part.graph.ops) > 1:
             raise DoesNotFitError("E5101", "too many")
 
     made = make_plan(graph, SMALL, single)
@@ -61,7 +61,7 @@ def test_what_is_refused_is_cut_otherwise() -> None:
 def test_runs_are_counted_as_they_are() -> None:
     graph = inverted()
     longest = max(len(segment.parts) for segment in make_plan(graph, SMALL, anything).segments)
-    made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.ops) > 1 else 1)
+    made = make_plan(graph, SMALL, lambda part: 10**6 if len(part.graph.ops) > 1 else 1)
     assert longest > 1
     assert {len(segment.graph.ops) for segment in made.segments} == {1}
 
@@ -70,8 +70,8 @@ def test_runs_are_counted_as_they_are() -> None:
 def test_with_less_effort_runs_that_are_far_off_are_counted_as_they_are(times: float, kept: bool) -> None:
     """Of groups of several operations, as where their stripes of an image do not lie packed."""
 
-    def cycles(part: Graph) -> int:
-        return round(run_cycles(part, SMALL) * (times if len(part.ops) > 1 else 1))
+    def cycles(part: Segment) -> int:
+        return round(run_cycles(part.graph, SMALL) * (times if len(part.graph.ops) > 1 else 1))
 
     found = make_plan(inverted(), SMALL, cycles, effort=QUICK)
     assert any(len(segment.graph.ops) > 1 for segment in found.segments) is kept
@@ -129,10 +129,10 @@ def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.M
 def test_what_no_part_of_fits_is_named() -> None:
     graph = inverted()
 
-    def never(part: Graph) -> None:
-        if len(part.ops) == 1 and "averagepool" in part.ops[0].name:
+    def never(part: Segment) -> None:
+        if len(part.graph.ops) == 1 and "averagepool" in part.graph.ops[0].name:
             raise DoesNotFitError("E5101", "never")
-        if any("averagepool" in op.name for op in part.ops):
+        if any("averagepool" in op.name for op in part.graph.ops):
             raise DoesNotFitError("E5101", "not even together")
 
     with pytest.raises(DoesNotFitError, match=r"averagepool.*no part of it fits the chip") as error:

@@ -31,7 +31,7 @@ from ..segments import (
     link,
     make_plan,
     sampled,
-    strips_of,
+    sources_of,
 )
 
 TABLE_BYTES = 4 * 256
@@ -103,8 +103,7 @@ class SegmentedGraphs:
 
 
 def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
-    """What travels for an inference: of inputs that are packed every strip that segments load of, of others all,
-    once."""
+    """What travels for an inference: every source that segments load boxes of, or all of an input as it is."""
     names = dict.fromkeys(port.tensor for port in graph.inputs)
     packed: list[PackedRegion] = []
     wholes: set[str] = set()
@@ -116,10 +115,10 @@ def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
         ]  # fmt: skip
         if not loads:
             continue
-        above = {name: region.box.rows[0] for region, name in loads}
-        alike = kind(segment.graph), *above.values()
+        parts = {name: segment.origins[name] for _, name in loads}
+        alike = kind(segment.graph), *parts.values()
         if alike not in known:
-            known[alike] = packed_inputs(segment.graph, config, above)
+            known[alike] = packed_inputs(segment.graph, config, parts)
         storage = known[alike][0].storage if known[alike] else {}
         for region, name in loads:
             found = storage.get(name, (None,))[0]
@@ -127,9 +126,9 @@ def _traffic(plan: Plan, graph: Graph, config: HwConfig) -> Traffic:
                 packed.append((region, found))
             else:
                 wholes.add(region.tensor)
-    strips = {words.strip for words in strips_of(packed).values()}
+    sources = set(sources_of(packed, config).values())
     whole = [prod(graph.tensors[name].shape[2:]) * -(-graph.tensors[name].channels // config.word) for name in wholes]
-    stored = [each.storage.words for each in strips] + whole
+    stored = [each.storage.words for each in sources] + whole
     return external_traffic([words * host_stride(config.word) for words in stored], plain_outputs(graph), config.word)
 
 

@@ -34,6 +34,8 @@ class Space(IntEnum):
     EXTERNAL_INPUT = 14
 
 
+HOST_BYTES = 4
+"""Bytes of a host word."""
 PARAM_BITS = 64
 """Bits of one lane's entry of a parameter row."""
 

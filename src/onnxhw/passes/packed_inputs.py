@@ -11,21 +11,24 @@ Rows are a pitch apart that is ``L`` modulo R, L bytes being a row of the window
 comes at a jump of whole words, and the same read brings it: almost every lane of a read has an element. Between the
 rows, above and below lies the zero point, so padding is read like anything else. Columns may take the part of rows.
 
-Where the input is some rows of a larger tensor, others of which other convolutions read, rows lie at the same bytes of
-words as in the larger one, packed in the same way: so words can be taken out of that.
+Where the input is a box of a larger tensor, other boxes of which other convolutions read, its rows lie at the same
+bytes of host words as in the larger one (`Origin`): so moves, which copy whole host words, find all boxes in that one.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import lcm, prod
 
 import numpy as np
 
 from ..config import HwConfig
+from ..ir.boxes import Box
 from ..ir.graph import Conv, Graph, Op
 from ..ir.ops.conv import PackedConv, PackedTile
 from ..ir.windows import Window
+from ..isa.memory import HOST_BYTES
 from ..program.storage import PackedInput, Shape, StorageFormat
 from ..program.variant import Variant
 
@@ -33,28 +36,57 @@ MOST_JUMP = 63
 """What the field `jump` of an `Array` instruction holds."""
 
 
-NONE_ABOVE: Mapping[str, int] = {}
+NARROW = 256
+"""Bytes of a row of a larger tensor below which rows follow each other there with no gap, so far as whole host words
+allow it. From there on two bytes more are below 0.8 % of what travels, and may spare a read of a window."""
 
 
-def packed_inputs(graph: Graph, config: HwConfig, above: Mapping[str, int] = NONE_ABOVE) -> list[Variant]:
-    """Graphs with such inputs, those that take the fewest reads first; none if no input qualifies. `above`: of inputs
-    that are some rows of a larger tensor, how many rows come before them there.
+@dataclass(frozen=True, order=True)
+class Origin:
+    """Where a box lies in a larger tensor: its first row and column, and how many rows and columns that one has."""
+
+    row: int
+    col: int
+    rows: int
+    cols: int
+
+    @classmethod
+    def of(cls, box: Box, shape: Shape) -> "Origin":
+        """A box of a tensor, ``(1, C, H, W)``."""
+        return cls(box.rows[0], box.cols[0], *shape[2:])
+
+    def narrow(self, channels: int) -> tuple[bool, bool]:
+        """Whether a row of the larger tensor has fewer than `NARROW` bytes, and whether a column has."""
+        return self.cols * channels < NARROW, self.rows * channels < NARROW
+
+
+NO_ORIGINS: Mapping[str, Origin] = {}
+
+
+def packed_inputs(graph: Graph, config: HwConfig, origins: Mapping[str, Origin] = NO_ORIGINS) -> list[Variant]:
+    """Graphs with such inputs, those that take the fewest reads first; none if no input qualifies. `origins`: of inputs
+    that are boxes of a larger tensor, where they lie in it.
 
     An input does if only convolutions of one window, without groups, read it, if reads become fewer, and if it is no
-    output of the model.
+    output of the model. As many reads will do for `origins`, because fewer bytes travel.
     """
     if not config.unaligned:
         return []
     outputs = {port.tensor for port in graph.outputs}
     inner = {name: ops for name, ops in _readers(graph).items() if name not in outputs}
     found = {
-        name: _plans(graph.tensors[name].shape, ops, config, above.get(name))[0] for name, ops in inner.items()
+        name: _plans(graph.tensors[name].shape, ops, config, origins.get(name))[0] for name, ops in inner.items()
     }
     ways = {name: plans for name, plans in found.items() if plans}
     if not ways:
         return []
     levelled = zip(*_levelled([*ways.values()]), strict=True)
     return [_variant(graph, dict(zip(ways, one, strict=True))) for one in levelled]
+
+
+def packed_alike(graph: Graph, origins: Mapping[str, Origin]) -> object:
+    """Equal for graphs of a kind whose inputs of these `origins` are packed in the same ways."""
+    return frozenset((name, origin.narrow(graph.tensors[name].channels)) for name, origin in origins.items())
 
 
 def _levelled(ways: "list[list[PackingPlan]]") -> "list[list[PackingPlan]]":
@@ -106,10 +138,9 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
 
 
 def _plans(
-    shape: Shape, readers: list[Op], config: HwConfig, above: int | None = None
+    shape: Shape, readers: list[Op], config: HwConfig, origin: Origin | None = None
 ) -> tuple[list[PackingPlan], str]:
-    """Ways to pack an input of that shape, with so many rows `above` it in a larger one, best first; why there is
-    none."""
+    """Ways to pack an input of that shape, with its `origin` in a larger one, best first; why there is none."""
     windows = set[Window]()
     for op in readers:
         if not op.weight.size:
@@ -123,35 +154,44 @@ def _plans(
     plain = window.kernel[0] * window.kernel[1] * -(-shape[1] // config.word)
     pixels = {shape[1], -(-shape[1] // config.unaligned) * config.unaligned}
     ways = product((False, True), sorted(pixels))
-    plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel, above))]
+    plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel, origin))]
     if not plans:
         return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
-    fewer = [plan for plan in plans if len(plan.tiles) < plain]
+    words = prod(shape[2:]) * -(-shape[1] // config.word)
+    fewer = [
+        plan for plan in plans
+        if len(plan.tiles) < plain or (origin and len(plan.tiles) == plain and plan.packed.words < words)
+    ]  # fmt: skip
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
-    near = [plan for plan in fewer if _most_words(plan, config, above) <= config.unaligned_words]
+    near = [plan for plan in fewer if _most_words(plan, config, origin) <= config.unaligned_words]
     if not near:
-        least = min(_most_words(plan, config, above) for plan in fewer)
+        least = min(_most_words(plan, config, origin) for plan in fewer)
         return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
 
     def rank(plan: PackingPlan) -> tuple[int, bool, int]:
-        # Columns that follow each other are no words of those of a larger tensor.
-        apart = above is not None and plan.transposed
-        return len(plan.tiles), apart, -(-plan.length // config.word)
+        # All boxes of a tensor ought to be packed the same way round.
+        turned = origin is not None and plan.transposed
+        return len(plan.tiles), turned, -(-plan.length // config.word)
 
     return sorted(near, key=rank), ""
 
 
-def _most_words(plan: PackingPlan, config: HwConfig, above: int | None) -> int:
-    """Words that the plan takes; where there are rows above the most that it takes below any number of them, so that
+def _most_words(plan: PackingPlan, config: HwConfig, origin: Origin | None) -> int:
+    """Words that the plan takes; of a part of a larger tensor the most that it takes wherever it lies in that, so that
     all boxes of a kind can be packed in the same ways."""
-    if above is None or plan.transposed:
+    if origin is None:
         return plan.packed.words
-    return -(-(plan.length + config.word - config.unaligned) // config.word)
+    return -(-(plan.length + moved_bytes(config) - 1) // config.word)
+
+
+def moved_bytes(config: HwConfig) -> int:
+    """Bytes of activation memory that a move copies at least: what a word of it has of a host word."""
+    return min(HOST_BYTES, config.word)
 
 
 def _plan(
-    shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int, above: int | None
+    shape: Shape, window: Window, config: HwConfig, transposed: bool, pixel: int, origin: Origin | None
 ) -> PackingPlan | None:
     """The plan with rows of the input, or its columns, one after the other, and so many bytes for each pixel; None if
     reads would begin where they cannot."""
@@ -163,15 +203,23 @@ def _plan(
     around = max(0, before, reach - spatial[inner])  # columns of padding that two rows share
     row = (kernel - 1) * dilation * pixel + channels
     whole = dilation == 1 or -(-row // config.word) < kernel
-    pitch = _pitch((spatial[inner] + around) * pixel, window.axis(outer), row if whole else channels, config)
+    able = _pitches(shape, (spatial[inner] + around) * pixel, pixel, outer, config, origin)
+    joined = row if whole else channels
+
+    def rank(pitch: int) -> tuple[int, bool, int]:
+        """Fewest reads; a pitch at which the next row of the window comes at a jump of whole words; the least."""
+        found = _tiles(_segments(window, channels, pitch, pixel, outer, whole), config)
+        apart = window.kernel[outer] == 1 or (window.dilations[outer] * pitch - joined) % config.word != 0
+        return sum(1 for _ in found), apart, pitch
+
+    pitch = min(able, key=rank)
     pads = [window.pads[axis] for axis in (outer, inner)]
-    # The larger tensor's first row begins with a word, or what is left of it does.
-    begin = 0 if transposed or above is None else (above - max(0, pads[0])) * pitch % config.word
+    begin = _begin(window, (outer, inner), (pitch, pixel), config, origin)
     first = begin + max(0, pads[0]) * pitch + max(0, pads[1]) * pixel
-    origin = begin + max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
+    corner = begin + max(0, -pads[0]) * pitch + max(0, -pads[1]) * pixel
     tiles, taps = [], list[tuple[int, int, int] | None]()
     for tile, lanes in _tiles(_segments(window, channels, pitch, pixel, outer, whole), config):
-        tiles.append(PackedTile(origin + tile.first, tile.split, tile.jump))
+        tiles.append(PackedTile(corner + tile.first, tile.split, tile.jump))
         taps += lanes
     if any(at % step for tile in tiles for at in (tile.first, tile.split)):
         return None
@@ -190,14 +238,32 @@ def _plan(
     return PackingPlan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]), end - begin, transposed)
 
 
-def _pitch(least: int, axis: tuple[int, int, int, int, int], row: int, config: HwConfig) -> int:
-    """Bytes from row to row, at `least` so many: such that the next `row` bytes of the window come at a jump of whole
-    words, if some do."""
-    _, _, kernel, _, dilation = axis
-    step = config.unaligned
-    able = range(-(-least // step) * step, least + config.word + step, step)
-    joined = [pitch for pitch in able if kernel > 1 and (dilation * pitch - row) % config.word == 0]
-    return joined[0] if joined else able[0]
+def _pitches(
+    shape: Shape, least: int, pixel: int, outer: int, config: HwConfig, origin: Origin | None
+) -> Sequence[int]:
+    """Bytes from row to row that may be: at `least` so many, one of each number modulo the word. Of a box of a larger
+    tensor no host word has bytes of two rows, and rows begin at two bytes of host words at most, or at one where those
+    of the larger tensor are narrow."""
+    step, channels, unit = config.unaligned, shape[1], moved_bytes(config)
+    if origin is not None:
+        least = max(least, (shape[3 - outer] - 1) * pixel + channels + 2 * (unit - 1))
+        step = lcm(step, unit if origin.narrow(channels)[outer] else max(1, unit // 2))
+    return range(-(-least // step) * step, least + max(config.word, step) + step, step)
+
+
+def _begin(
+    window: Window, axes: tuple[int, int], steps: tuple[int, int], config: HwConfig, origin: Origin | None
+) -> int:
+    """Bytes before the first one of the padding, so that a box lies at the same bytes of host words as in the larger
+    tensor; windows begin where reads can."""
+    if origin is None:
+        return 0
+    found = 0
+    for axis, step in zip(axes, steps, strict=True):
+        first, pad = (origin.row, origin.col)[axis], window.pads[axis]
+        phase = (first - pad) % window.strides[axis] if config.unaligned > 1 else 0
+        found += (first - max(0, pad) - phase) * step
+    return found % moved_bytes(config)
 
 
 Segment = tuple[int, list[tuple[int, int, int] | None]]
@@ -230,13 +296,14 @@ def _tiles(segments: list[Segment], config: HwConfig) -> Iterator[tuple[PackedTi
         split = jump = 0
         if rest:
             left.insert(0, (first + word, rest))
-        elif left and len(lanes) < word and len(lanes) % step == 0:
+        elif left:
             begin, following = left[0]
             words, odd = divmod(begin - first - len(lanes), word)
-            count = min(len(following), word - len(lanes))
-            if not odd and 0 <= words <= MOST_JUMP:
-                split, jump = len(lanes), words
-                lanes += following[:count]
+            at = len(lanes) + odd
+            count = min(len(following), word - at)
+            if count > 0 and at % step == 0 and 0 <= words <= MOST_JUMP:
+                split, jump = at, words
+                lanes += [None] * odd + following[:count]
                 left[0] = begin + count, following[count:]
                 if not following[count:]:
                     left.pop(0)

@@ -101,10 +101,11 @@ class ActivationContents:
                     return name
         return ""
 
-    def load(self, chip: Words, external: Words, lanes: npt.NDArray[np.uint8]) -> None:
-        """A move writes host words, of which these lanes hold something."""
+    def load(self, chip: Words, external: Words, lanes: npt.NDArray[np.uint8], packed: Words) -> None:
+        """A move writes host words, of which these lanes hold something; `packed`: the number of the packed input of
+        which each is, or -1. Rows of those, and zero points between them, come from anywhere in the input."""
         words, part = np.divmod(chip, self.stride)
-        source = -2 - (external - chip) % (1 << 24)
+        source = -2 - np.where(packed < 0, (external - chip) % (1 << 24), (1 << 24) + packed)
         self.latest[words] = source
         each = WORD // self.size
         for n in range(each):

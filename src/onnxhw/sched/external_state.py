@@ -38,10 +38,13 @@ class ExternalState:
             what = f"the image of external memory has {len(self.image)} words, the memory {self.words}"
             raise InternalError("E1203", what)
         self.state = np.zeros(self.words, np.uint16)
-        for name in dict.fromkeys(port.tensor for port in program.inputs):
-            for piece in program.tensors[name].external:
-                first, end = self._span(program.tensors[name], piece)
-                self.state[first:end] |= INPUT | LANES
+        pieces = [
+            (*self._span(entry, piece), piece.storage) for name in dict.fromkeys(port.tensor for port in program.inputs)
+            for entry in [program.tensors[name]] for piece in entry.external
+        ]  # fmt: skip
+        self._packed = sorted((first, end) for first, end, storage in pieces if storage is not None)
+        for first, end, _ in pieces:
+            self.state[first:end] |= INPUT | LANES
         self._needed = {state: self._begin(state) for state in program.states}
 
     def _begin(self, state: State) -> tuple[int, int, Lanes]:
@@ -80,6 +83,14 @@ class ExternalState:
             return f"loads word {at} of external memory, of a state, behind the store for the next run", lanes
         self.state[words] |= READ
         return "", lanes
+
+    def packed(self, words: Words) -> Words:
+        """Of each word the number of the packed input that it is of, or -1."""
+        if not self._packed:
+            return np.full(len(words), -1)
+        firsts, ends = np.array(self._packed).T
+        number = np.searchsorted(firsts, words, "right") - 1
+        return np.where((number >= 0) & (words < ends[number]), number, -1)
 
     def load_constants(self, words: Words) -> str:
         """Load into another memory."""

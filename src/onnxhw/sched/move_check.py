@@ -200,4 +200,4 @@ class _MoveCheck:
             self._require("E1214", Unit.MOVE, index, why)
             why = unordered(self.order.writes(Unit.MOVE, index, words, known), "writes")
             self._require("E1207", Unit.MOVE, index, why)
-            self.act.load(chip, external, lanes)
+            self.act.load(chip, external, lanes, self.external.packed(external))

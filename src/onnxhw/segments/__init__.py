@@ -7,7 +7,7 @@ from .estimate import PlanEstimate, estimate_cycles, kind
 from .executor import differences, execute
 from .group_choice import NoPartError
 from .linker import link, part_name
-from .packed_strips import PackedRegion, strips_of
+from .packed_boxes import PackedRegion, sources_of
 from .part_cycles import PartCycles, ScaledCycles
 from .plan import Buffer, Plan, Region, Segment
 from .planner import make_plan
@@ -39,5 +39,5 @@ __all__ = [
     "make_plan",
     "part_name",
     "sampled",
-    "strips_of",
+    "sources_of",
 ]

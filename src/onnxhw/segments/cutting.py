@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ..ir.boxes import Box
 from ..ir.graph import Copy, Graph, Op, Piece, Port, Tensor
 from ..ir.windows import Pads
+from ..passes.packed_inputs import Origin
 from .plan import OperationPart, Region, Segment
 
 Boxes = dict[str, Box]
@@ -117,7 +118,8 @@ def numbered(segment: Segment) -> Segment:
     ops = [op.reading(tuple(names[name] for name in op.inputs), names[op.output]) for op in graph.ops]
     inputs, outputs = ([Port(names[port.name], port.shape, port.dtype, names[port.tensor]) for port in ports]
                        for ports in (graph.inputs, graph.outputs))  # fmt: skip
-    return replace(segment, graph=Graph(graph.name, tensors, ops, inputs, outputs))
+    origins = {names[name]: origin for name, origin in segment.origins.items()}
+    return replace(segment, graph=Graph(graph.name, tensors, ops, inputs, outputs), origins=origins)
 
 
 class _Cut:
@@ -143,7 +145,12 @@ class _Cut:
         read = tuple([each.region for each in inputs])
         parts = tuple([self.parts[op.output].operation_part for op in ops])
         graph = Graph("segment", self.tensors, self.ops, *ports)
-        return Segment(graph, parts, read, tuple([each.region for each in outputs]), read)
+        model = {port.tensor for port in self.graph.inputs}
+        origins = {
+            each.port.tensor: Origin.of(each.region.box, self.graph.tensors[each.region.tensor].shape)
+            for each in inputs if each.region.tensor in model
+        }  # fmt: skip
+        return Segment(graph, parts, read, tuple([each.region for each in outputs]), read, origins=origins)
 
     def _add(self, op: Op) -> bool:
         """Whether the operation has a part that makes its box of the operands' boxes."""

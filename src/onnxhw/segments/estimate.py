@@ -100,7 +100,7 @@ class _Channel:
 
 
 def estimate_cycles(
-    plan: Plan, config: HwConfig, cycles: Callable[[Graph], int], resident: Weights = NO_WEIGHTS, params: bool = True
+    plan: Plan, config: HwConfig, cycles: Callable[[Segment], int], resident: Weights = NO_WEIGHTS, params: bool = True
 ) -> PlanEstimate:
     """The cycles of a plan whose first loads begin with the inference; `cycles`: of a segment's run. Weights that are
     `resident` stay on chip, and parameters unless these `params` come, too."""
@@ -150,7 +150,7 @@ def estimate_cycles(
             full = peak_words(segment.graph, config) + region_words(pending, config) > config.act_words
             stored = channel.move(ended, _bytes(pending), SPILLED)
             ready = max(ready, stored if full else 0)
-        took = cycles(segment.graph) + SWAP
+        took = cycles(segment) + SWAP
         started = max(ready, ended)
         ended, run = started + took, run + took
         if missing[n] and pieces[n]:

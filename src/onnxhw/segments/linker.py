@@ -20,7 +20,7 @@ from .constant_moves import ConstantMoves
 from .linked_code import Counts, LinkedCode
 from .linked_layers import LinkedLayers
 from .move_order import MoveJob, RunTimes, ordered
-from .packed_strips import strips_of
+from .packed_boxes import sources_of
 from .part_entries import part_entries
 from .part_schedule import PartSchedules
 from .phases import LastIssue, phases, spans_of
@@ -76,7 +76,7 @@ class _Linker:
         self.states, in_place = states, states_in_place(states, placed)
         self.copied = [state for state in states if state not in in_place]
         loads = ((region, each.part.storage.get(name)) for each in placed for region, name in each.loads)
-        packed = strips_of((region, storage) for region, storage in loads if storage is not None)
+        packed = sources_of(((region, storage) for region, storage in loads if storage is not None), config)
         self.tensors = TensorMoves(graph, config, self.external, rooms, in_place, packed)
         self.runs: list[RunTimes] = []
         self.holders: dict[Unit, LastIssue] = {}

@@ -1,11 +1,11 @@
 """`PartCycles`: exact cycles of segments' runs, of each kind once; `ScaledCycles`: of smaller ones by their work."""
 
-
 from ..config import HwConfig
-from ..ir.graph import Graph
+from ..passes.packed_inputs import packed_alike
 from .estimate import kind
 from .part_schedule import PartSchedules
 from .part_work import run_cycles
+from .plan import Segment
 
 LEAST = 0.5
 """Share of the work of a segment that was scheduled from which on another's cycles are told by it. What does not grow
@@ -20,12 +20,11 @@ class PartCycles:
         self.config, self.schedules = config, PartSchedules(config)
         self.known: dict[tuple[object, ...], int] = {}
 
-    def __call__(self, graph: Graph) -> int:
+    def __call__(self, segment: Segment) -> int:
         """Cycles; `DoesNotFitError` and `UnsupportedError` as of the scheduler."""
-        key = kind(graph)
+        key = _kind(segment)
         if key not in self.known:
-            packed = dict.fromkeys((port.tensor for port in graph.inputs), 0)
-            self.known[key] = self.schedules.alone(graph, packed).cycles
+            self.known[key] = self.schedules.alone(segment.graph, segment.origins).cycles
         return self.known[key]
 
 
@@ -39,24 +38,30 @@ class ScaledCycles:
         self._scheduled: dict[tuple[object, ...], list[tuple[float, int]]] = {}
         """By what they do: the work and the cycles of those that were scheduled."""
 
-    def __call__(self, graph: Graph) -> int:
+    def __call__(self, segment: Segment) -> int:
         """Cycles; errors as of `PartCycles`."""
-        key = kind(graph)
+        key = _kind(segment)
         if key not in self._known:
-            self._known[key] = self._of(graph)
+            self._known[key] = self._of(segment)
         return self._known[key]
 
-    def _of(self, graph: Graph) -> int:
-        work, structure = run_cycles(graph, self.exact.config), _structure(graph)
+    def _of(self, segment: Segment) -> int:
+        work, structure = run_cycles(segment.graph, self.exact.config), _structure(segment)
         for theirs, cycles in self._scheduled.get(structure, ()):
             if LEAST * theirs <= work <= theirs:
                 return round(cycles * work / theirs) if theirs else cycles
-        cycles = self.exact(graph)
+        cycles = self.exact(segment)
         self._scheduled.setdefault(structure, []).append((work, cycles))
         return cycles
 
 
-def _structure(graph: Graph) -> tuple[object, ...]:
+def _kind(segment: Segment) -> tuple[object, ...]:
+    """Equal for segments of a kind whose inputs can be packed alike."""
+    return kind(segment.graph), packed_alike(segment.graph, segment.origins)
+
+
+def _structure(segment: Segment) -> tuple[object, ...]:
     """Equal for segments that do the same to boxes of other sizes."""
+    graph = segment.graph
     ops = tuple((type(op), op.weight.shape, op.taps, op.inputs, op.output) for op in graph.ops)
-    return ops, tuple(port.tensor for port in graph.outputs)
+    return ops, tuple(port.tensor for port in graph.outputs), packed_alike(graph, segment.origins)

@@ -13,7 +13,7 @@ from ..isa.instructions import Code, Load, Ordered
 from ..isa.microcode import length
 from ..isa.timeline import Timeline, timeline
 from ..isa.units import Unit
-from ..passes.packed_inputs import packed_inputs
+from ..passes.packed_inputs import Origin, packed_alike, packed_inputs
 from ..program.layout import Place
 from ..program.storage import PackedInput
 from ..program.variant import Variant
@@ -107,15 +107,15 @@ class PartSchedules:
         self._parts: dict[object, ScheduledPart] = {}
         """Of equal segments, as stripes with the same weights are, what was scheduled again in the same way."""
 
-    def __call__(self, graph: Graph, occupied: Occupied, packed: Mapping[str, int]) -> ScheduledPart:
+    def __call__(self, graph: Graph, occupied: Occupied, packed: Mapping[str, Origin]) -> ScheduledPart:
         """The program of a segment's graph; inputs named in `packed` lie packed if that can be in an empty memory, and
-        have so many rows above them in the model's tensor.
+        lie so in the model's tensors.
 
         `DoesNotFitError` or `UnsupportedError` if there is no room, or an operation cannot be mapped.
         """
         fixed = {name: base for name, base in occupied.fixed.items() if name not in occupied.planes}
         where = *(tuple(sorted(each.items())) for each in (fixed, occupied.ranges, occupied.planes)), occupied.kept
-        alike = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, frozenset(packed)
+        alike = kind(graph), where, occupied.reserved, occupied.busy, occupied.from_end, packed_alike(graph, packed)
         key = alike, tuple(sorted(occupied.fixed.items())), tuple(sorted(packed.items()))
         known = self._known.get(key) or self._alike.get(alike)
         if isinstance(known, (DoesNotFitError, UnsupportedError)):
@@ -156,10 +156,10 @@ class PartSchedules:
             raise DoesNotFitError("E5101", "no room in this part of the memory")
         return number, part
 
-    def alone(self, graph: Graph, packed: Mapping[str, int]) -> PointAlone:
+    def alone(self, graph: Graph, packed: Mapping[str, Origin]) -> PointAlone:
         """What the search finds for a segment's kind in an empty memory; errors as of the scheduler."""
         ways = self._ways(graph, packed).variants
-        key = kind(graph), frozenset(name for way in ways for name in way.storage)
+        key = kind(graph), packed_alike(graph, packed)
         if key not in self._points:
             number, part = self._searched(ways, Occupied())
             self._points[key] = PointAlone(number, part.candidate.point, part.candidate.cycles)
@@ -188,7 +188,7 @@ class PartSchedules:
             raise error
         return best
 
-    def _ways(self, graph: Graph, packed: Mapping[str, int]) -> "Ways":
+    def _ways(self, graph: Graph, packed: Mapping[str, Origin]) -> "Ways":
         """The graph with packed inputs, if only those are packed that may be, and as it is."""
         key = content(graph), tuple(sorted(packed.items()))
         if key not in self._lowered:

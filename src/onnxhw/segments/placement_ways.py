@@ -11,6 +11,7 @@ import numpy as np
 
 from ..config import HwConfig
 from ..ir.graph import Graph
+from ..passes.packed_inputs import Origin
 from ..program.layout import Place
 from ..sched import Occupied
 from .gathering import place_in
@@ -22,12 +23,12 @@ from .regions import words_of
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, with how many rows
-    of the model's above them, and where the tensor lies of which the segment makes a part."""
+    """A way to place a segment: beside what, inputs that are on chip, tensors that may lie packed, with where
+    they lie in the model's, and where the tensor lies of which the segment makes a part."""
 
     occupied: Occupied
     fixed: Mapping[Region, Place]
-    packed: Mapping[str, int]
+    packed: Mapping[str, Origin]
     whole: Place | None = None
 
     @property
@@ -84,7 +85,7 @@ class PlacementWays:
         segment = self.plan.segments[n]
         ports = dict(zip(segment.inputs, (port.tensor for port in segment.graph.inputs), strict=True))
         after = self.plan.segments[n + 1] if n + 1 < len(self.plan.segments) else None
-        packed = {name: region.box.rows[0] for region, name in ports.items() if region.tensor in self.inputs}
+        packed = {name: segment.origins[name] for region, name in ports.items() if region.tensor in self.inputs}
         there = {region: self.there.chip[region] for region in ports if region in self.there.chip}
         # Nobody stores what all find on chip.
         needed = {region: there[region] for region in there if self.there.finds(segment, region)}

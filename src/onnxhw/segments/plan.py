@@ -1,7 +1,7 @@
 """`Plan`: a graph as segments that run one after the other, with buffers in external memory between them."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from ..config import WINDOW, HwConfig
 from ..ir.boxes import Box
 from ..ir.graph import Graph, Op
 from ..ir.operation import Tensor
+from ..passes.packed_inputs import Origin
 
 Weights = Mapping[tuple[str, tuple[int, int]], int]
 """Weight words, by operation and its output channels."""
@@ -49,6 +50,7 @@ class Segment:
     tensors. Before it runs `loads` come from external memory; other inputs are on chip from the segments before.
     Outputs are stored. With `early` the loads come while the segment before runs. The only output lies where it belongs
     in the tensor `gathered`, which stays on chip as a whole for the segments that read it there (`gathering`).
+    `origins`: of the graph's inputs that are boxes of the model's inputs, where they lie in those.
     """
 
     graph: Graph
@@ -58,6 +60,7 @@ class Segment:
     loads: tuple[Region, ...]
     early: bool = False
     gathered: Region | None = None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

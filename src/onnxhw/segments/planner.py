@@ -38,7 +38,7 @@ ROUNDS = 200
 """Times that groups are chosen again at most; then the cheapest of those that were tried are taken."""
 
 
-Cycles = Callable[[Graph], int | None]
+Cycles = Callable[[Segment], int | None]
 """Of a segment's run; None: not known."""
 
 
@@ -107,7 +107,7 @@ def _accepted(search: "_Search", cycles: Cycles) -> tuple[float, list[Segment]]:
                 refused[candidate] = why
             elif made:
                 accepted[candidate] = made
-                runs = [cycles(segment.graph) for segment in made]
+                runs = [cycles(segment) for segment in made]
                 known = [run for run in runs if run is not None]
                 if not again and sum(known) < FAR * sum(run_cycles(segment.graph, config) for segment in made):
                     continue
@@ -125,7 +125,7 @@ def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles)
             weights, used = sum(weights_of(segment, config).values()), Occupancy(segment.graph, config)
             if why := misfit(groups.graph, segment, config, weights, used):
                 return why
-            cycles(segment.graph)
+            cycles(segment)
     except (DoesNotFitError, UnsupportedError) as error:
         return error.what
     return "" if segments else "it cannot be cut so"

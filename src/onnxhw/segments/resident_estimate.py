@@ -7,13 +7,12 @@ words, and parameters if all fit.
 from collections.abc import Callable, Iterator
 
 from ..config import HwConfig
-from ..ir.graph import Graph
 from .estimate import PlanEstimate, estimate_cycles
-from .plan import Plan, Weights, weights_of
+from .plan import Plan, Segment, Weights, weights_of
 from .residents import PARTS, WORTH
 
 
-def estimate_with_residents(plan: Plan, config: HwConfig, cycles: Callable[[Graph], int]) -> PlanEstimate:
+def estimate_with_residents(plan: Plan, config: HwConfig, cycles: Callable[[Segment], int]) -> PlanEstimate:
     """The estimate of fewest cycles, of those with fewer and with more weights that stay; `cycles`: of a segment's
     run."""
     needed = [weights_of(segment, config) for segment in plan.segments]
@@ -23,10 +22,12 @@ def estimate_with_residents(plan: Plan, config: HwConfig, cycles: Callable[[Grap
     return min(made, key=lambda each: each.cycles)
 
 
-def _choices(plan: Plan, needed: list[Weights], config: HwConfig, cycles: Callable[[Graph], int]) -> Iterator[Weights]:
+def _choices(
+    plan: Plan, needed: list[Weights], config: HwConfig, cycles: Callable[[Segment], int]
+) -> Iterator[Weights]:
     """Weights that may stay, those of segments first that would wait for them longest."""
     total = sum({key: words for mine in needed for key, words in mine.items()}.values())
-    hurry = [sum(mine.values()) / cycles(segment.graph) for mine, segment in zip(needed, plan.segments, strict=True)]
+    hurry = [sum(mine.values()) / cycles(segment) for mine, segment in zip(needed, plan.segments, strict=True)]
     order = sorted(range(len(needed)), key=lambda n: (-hurry[n], n))
     for part in PARTS if total < WORTH * config.weight_depth else PARTS[:1]:
         found: dict[tuple[str, tuple[int, int]], int] = {}

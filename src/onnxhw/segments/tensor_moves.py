@@ -1,6 +1,7 @@
 """`TensorMoves`: boxes of tensors on their way between external memory and activation memory."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from ..program.storage import PackedInput
 from .hazards import USERS, ActivationUse, MovedWords
 from .linked_code import Counts, LinkedInstruction
 from .move_order import MoveJob, RunTimes, move_job
-from .packed_strips import PackedRegion, Strip, StripWords
+from .packed_boxes import PackedRegion, PackedSource, packed_moves
 from .placed_segment import PlacedSegment
 from .plan import Region
 from .regions import ExternalMap, Strided, box_moves, linear, stripes, words_of
@@ -28,17 +29,17 @@ OLDEST = 3
 look at it any more."""
 PACKED = 256
 """Words of a packed input that one move brings, 1,024 host words on the presets for the ULX3S-85F."""
-NONE_PACKED: Mapping[PackedRegion, StripWords] = {}
+NONE_PACKED: Mapping[PackedRegion, PackedSource] = {}
 
 
 class TensorMoves:
     """`loads` and `stores`, each in order, and what of activation memory is in whose way. The new value of states
-    `in_place` is stored where the old one lies, behind all loads of that. `packed`: where boxes of inputs lie that
-    segments find packed."""
+    `in_place` is stored where the old one lies, behind all loads of that. `packed`: of which source boxes of inputs
+    are taken that segments find packed."""
 
     def __init__(
         self, graph: Graph, config: HwConfig, external: ExternalMap, rooms: TensorRooms, in_place: Sequence[State] = (),
-        packed: Mapping[PackedRegion, StripWords] = NONE_PACKED,
+        packed: Mapping[PackedRegion, PackedSource] = NONE_PACKED,
     ) -> None:  # fmt: skip
         self.graph, self.config, self.external, self.rooms, self.packed = graph, config, external, rooms, packed
         self.old = {state.made: state.read for state in in_place}
@@ -56,7 +57,7 @@ class TensorMoves:
         """By word, how many stores must have ended before it is written from outside."""
         self._stored: dict[str, list[tuple[Box, int]]] = {}
         """Of each tensor the boxes that were stored, and with how many stores each has ended."""
-        self._strips: dict[Strip, ExternalPiece] = {}
+        self._sources: dict[PackedSource, ExternalPiece] = {}
         self._pieces: dict[str, list[ExternalPiece]] = {}
         self._wholes: dict[str, Place] = {}
 
@@ -69,13 +70,16 @@ class TensorMoves:
                 made = [number for other, number in self._stored.get(region.tensor, ()) if other.meets(box)]
                 self._load(n, words_of(part, self.config), pieces, max(made, default=0))
             return
-        mine, stride = self.packed[region, storage], host_stride(self.config.word)
-        external = self._strip(mine.strip).place.base + mine.first
+        source, stride = self.packed[region, storage], host_stride(self.config.word)
+        bases = place.base * stride, self._source(source).place.base * stride
         count = place.blocks(self.config.word) * place.plane
         for first in range(0, count, PACKED):
-            words = np.arange(first, min(first + PACKED, count))
-            moved = linear((place.base + first) * stride, (external + first) * stride, len(words) * stride)
-            self._load(n, place.base + words, list(moved), 0)
+            words = range(first, min(first + PACKED, count))
+            moves = [
+                replace(each, chip=bases[0] + each.chip, external=bases[1] + each.external)
+                for each in packed_moves(region, storage, source, words, self.config)
+            ]
+            self._load(n, place.base + np.array(words), moves, 0)
 
     def _load(self, n: int, words: npt.NDArray[np.int64], pieces: Sequence[Strided], made: int) -> None:
         """Load these words for the segment `n`, behind so many stores."""
@@ -151,13 +155,13 @@ class TensorMoves:
             found[name] = Entry(name, place, tensor.scale, tensor.zero_point, external=tuple(pieces))
         return found
 
-    def _strip(self, strip: Strip) -> ExternalPiece:
+    def _source(self, source: PackedSource) -> ExternalPiece:
         """The piece of an input that lies packed in external memory."""
-        if strip not in self._strips:
-            place = self.external.tensor(strip.storage.stored_shape(strip.box.shape))
-            made = self._strips[strip] = ExternalPiece(strip.box, place, strip.storage)
-            self._pieces.setdefault(strip.tensor, []).append(made)
-        return self._strips[strip]
+        if source not in self._sources:
+            place = self.external.tensor(source.storage.stored_shape(source.box.shape))
+            made = self._sources[source] = ExternalPiece(source.box, place, source.storage)
+            self._pieces.setdefault(source.tensor, []).append(made)
+        return self._sources[source]
 
     def _whole(self, tensor: str) -> Place:
         """Where a tensor lies as it is."""
