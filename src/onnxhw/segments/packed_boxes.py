@@ -144,7 +144,7 @@ def _rows(
         from_byte = source.storage.first + (outer[0] - above[0] + row) * there + (inner[0] - left[0]) * pixel
         assert (from_byte - byte) % unit == 0
         end = -(-(byte + length) // unit)
-        if between and row + 1 < outer[1] - outer[0]:
+        if between:
             there_is = source.storage.words * source.storage.word // unit - from_byte // unit
             end = max(end, min((byte + pitch) // unit, byte // unit + there_is))
         yield byte // unit, end, from_byte // unit
