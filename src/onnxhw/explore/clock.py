@@ -2,7 +2,7 @@
 
 from ..board import Board
 
-CLOCK = {"ecp5": (118.2, 2.8)}
+CLOCK = {"ecp5": (117.2, 0.3)}
 """By family, MHz of an empty device of grade -6 and what of it a full one loses (by these routes little), as
 `bench/cost_model.py` fits them to the presets in bench/routed and to points of fronts (the error of each by a fit to
 the others: docs/explore.md)."""
