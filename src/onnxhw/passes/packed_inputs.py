@@ -242,11 +242,11 @@ def _pitches(
     shape: Shape, least: int, pixel: int, outer: int, config: HwConfig, origin: Origin | None
 ) -> Sequence[int]:
     """Bytes from row to row that may be: at `least` so many, one of each number modulo the word. Of a box of a larger
-    tensor no host word has bytes of two rows, and rows begin at two bytes of host words at most, or at one where those
-    of the larger tensor are narrow."""
+    tensor no host word that has bytes of a row reaches into another one, or into the padding between, and rows begin at
+    two bytes of host words at most, or at one where those of the larger tensor are narrow."""
     step, channels, unit = config.unaligned, shape[1], moved_bytes(config)
     if origin is not None:
-        least = max(least, (shape[3 - outer] - 1) * pixel + channels + 2 * (unit - 1))
+        least += 2 * (unit - 1)
         step = lcm(step, unit if origin.narrow(channels)[outer] else max(1, unit // 2))
     return range(-(-least // step) * step, least + max(config.word, step) + step, step)
 
