@@ -101,7 +101,7 @@ def test_moves_bring_what_a_segment_is_to_find(data: st.DataObject, name: str) -
     segments = [segment for box in boxes if (segment := cut(graph, [conv], {conv.output: box}))]
     loads = packed_loads(segments, config)
     sources = sources_of([packed for packed, _, number in loads if number == 0], config)
-    assert len(set(sources.values())) <= 1 or config.unaligned > 1
+    assert len(set(sources.values())) <= 1
     for packed, segment, number in loads:
         if number:
             continue

@@ -13,13 +13,15 @@ rows, above and below lies the zero point, so padding is read like anything else
 
 Where the input is a box of a larger tensor, other boxes of which other convolutions read, its rows lie at the same
 bytes of host words as in the larger one (`Origin`): so moves, which copy whole host words, find all boxes in that one.
+Rows begin at two bytes of host words at most, or at one where those of the larger tensor are narrow, and no host word
+that has bytes of a row reaches into another row, or into the padding between.
 """
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import lcm, prod
+from math import lcm
 
 import numpy as np
 
@@ -157,11 +159,8 @@ def _plans(
     plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel, origin))]
     if not plans:
         return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
-    words = prod(shape[2:]) * -(-shape[1] // config.word)
-    fewer = [
-        plan for plan in plans
-        if len(plan.tiles) < plain or (origin and len(plan.tiles) == plain and plan.packed.words < words)
-    ]  # fmt: skip
+    most = plain if origin and shape[1] % config.word else plain - 1
+    fewer = [plan for plan in plans if len(plan.tiles) <= most]
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
     near = [plan for plan in fewer if _most_words(plan, config, origin) <= config.unaligned_words]
@@ -203,8 +202,7 @@ def _plan(
     around = max(0, before, reach - spatial[inner])  # columns of padding that two rows share
     row = (kernel - 1) * dilation * pixel + channels
     whole = dilation == 1 or -(-row // config.word) < kernel
-    able = _pitches(shape, (spatial[inner] + around) * pixel, pixel, outer, config, origin)
-    joined = row if whole else channels
+    least, joined = (spatial[inner] + around) * pixel, row if whole else channels
 
     def rank(pitch: int) -> tuple[int, bool, int]:
         """Fewest reads; a pitch at which the next row of the window comes at a jump of whole words; the least."""
@@ -212,6 +210,15 @@ def _plan(
         apart = window.kernel[outer] == 1 or (window.dilations[outer] * pitch - joined) % config.word != 0
         return sum(1 for _ in found), apart, pitch
 
+    if origin is None:
+        able = _pitches(least, step, config)
+    else:
+        unit = moved_bytes(config)
+        even = lcm(step, unit if origin.narrow(channels)[outer] else max(1, unit // 2))
+        # The same bytes of host words for all boxes, however wide: of pitches that are as short as may be.
+        alike = min(_pitches(row, even, config), key=lambda pitch: (rank(pitch)[0], pitch % unit))
+        wide = _pitches(least + 2 * (unit - 1), even, config)
+        able = [pitch for pitch in wide if pitch % unit == alike % unit]
     pitch = min(able, key=rank)
     pads = [window.pads[axis] for axis in (outer, inner)]
     begin = _begin(window, (outer, inner), (pitch, pixel), config, origin)
@@ -231,23 +238,15 @@ def _plan(
     words = -(-end // config.word)
     by_axis = {outer: pitch, inner: pixel}
     packed = PackedInput(config.word, words, first, by_axis[0], by_axis[1])
-    # A single position needs no step, whatever it would be.
+    # A single position needs no step, whatever it would be; but other boxes of a larger tensor have more.
     moves = tuple(steps[axis] if positions[axis] > 1 else 0 for axis in (0, 1))
-    if any(at % step for at in moves):
+    if any(at % step for at in (moves if origin is None else steps.values())):
         return None
     return PackingPlan(packed, tuple(tiles), tuple(taps), (moves[0], moves[1]), end - begin, transposed)
 
 
-def _pitches(
-    shape: Shape, least: int, pixel: int, outer: int, config: HwConfig, origin: Origin | None
-) -> Sequence[int]:
-    """Bytes from row to row that may be: at `least` so many, one of each number modulo the word. Of a box of a larger
-    tensor no host word that has bytes of a row reaches into another one, or into the padding between, and rows begin at
-    two bytes of host words at most, or at one where those of the larger tensor are narrow."""
-    step, channels, unit = config.unaligned, shape[1], moved_bytes(config)
-    if origin is not None:
-        least += 2 * (unit - 1)
-        step = lcm(step, unit if origin.narrow(channels)[outer] else max(1, unit // 2))
+def _pitches(least: int, step: int, config: HwConfig) -> Sequence[int]:
+    """Bytes from row to row that may be, multiples of `step`: `least` or more, one of each number modulo the word."""
     return range(-(-least // step) * step, least + max(config.word, step) + step, step)
 
 
