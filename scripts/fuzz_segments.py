@@ -4,7 +4,8 @@ Each network has convolutions, depthwise ones, sums, products, concatenations, p
 with branches that meet again, on one of some configurations that are too small for it. It is planned, linked and
 proved; every part of every tensor of two inferences must be the golden model's. What differs, or ends as a compiler
 bug, is printed with the number that makes the same network again (``--first``), and the exit status is 8. Networks
-that have no room are counted.
+that have no room are counted. ``--images``: networks whose first operations are convolutions of any window over a few
+channels of a larger input, which lies packed.
 """
 
 import argparse
@@ -23,7 +24,8 @@ from onnxhw import golden
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.errors import DoesNotFitError, InternalError, UnsupportedError
-from onnxhw.ir.graph import Copy, Graph, MaxPool, Piece
+from onnxhw.ir.graph import Conv, Copy, Graph, MaxPool, Piece
+from onnxhw.ir.windows import window_size
 from onnxhw.presets import preset
 from onnxhw.sched import check
 from onnxhw.segments import PartCycles, Plan, link, make_plan, part_name
@@ -40,6 +42,12 @@ PIECES = (
     replace(preset("ulx3s-25f-dense+sdram"), name="dense pieces", act_depth=128, weight_depth=40),
 )
 """Without room for the weights of one tile's columns."""
+IMAGES = (
+    replace(preset("ulx3s-85f+sdram"), name="image", act_depth=128),
+    replace(preset("ulx3s-25f-dense+sdram"), name="dense image", act_depth=256),
+    replace(preset("mini+sdram"), name="tiny image", act_depth=128),
+)
+"""Bytes are read from anywhere, or from even ones alone; words of 16, 8 and 4."""
 KINDS = ("conv", "conv", "conv", "narrow", "depthwise", "strided", "add", "concat", "concat", "pool", "scale", "repeat")
 
 
@@ -83,6 +91,33 @@ def network(seed: int) -> Graph:
     return net.graph(f"network {seed}", *outputs)
 
 
+def image(seed: int) -> Graph:
+    """One or two convolutions of one window over an input of few channels, and another one behind each."""
+    rng = random.Random(seed)
+    channels, kernel = rng.randrange(1, 6), [rng.randrange(1, 8) for _ in range(2)]
+    strides, dilations = ([rng.choice((1, 1, 2, 3)) for _ in range(2)], [rng.choice((1, 1, 1, 2)) for _ in range(2)])
+    pads = [rng.randrange(0, max(1, (k - 1) * d)) for _ in range(2) for k, d in zip(kernel, dilations, strict=True)]
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    height, width = (max(size, rng.choice((size, size + 7, 40, 41, 90, 131))) for size in least)
+    net, shape = Net(channels, 1), (channels, height, width)
+    net.random = np.random.default_rng(seed)
+    net.tensors["x"] = replace(net.tensors["x"], shape=(1, *shape))
+    rows, cols = (window_size(shape[1 + n], pads[n], pads[n + 2], kernel[n], strides[n], dilations[n]) for n in (0, 1))
+    made = []
+    for _ in range(rng.choice((1, 1, 2))):
+        filters, outputs = (rng.choice((4, 8, 16, 24)) for _ in range(2))
+        weight = net.random.integers(-128, 128, (filters, channels, *kernel)).astype(np.int8)
+        spread = 7400 * np.sqrt(weight[0].size)
+        first = net._op(
+            Conv, ("x",), (filters, rows, cols), weight=weight,
+            bias=net.random.integers(-int(spread), int(spread), filters).astype(np.int32),
+            multiplier=(net.random.uniform(0.5, 1.5, filters) * 60 / spread).astype(np.float32),
+            strides=tuple(strides), dilations=tuple(dilations), pads=tuple(pads),
+        )  # fmt: skip
+        made.append(net.conv(first, 8 if made else outputs, rng.choice((1, 3))))
+    return net.graph(f"image {seed}", *made)
+
+
 def differing(graph: Graph, plan: Plan, config: HwConfig, cycles: PartCycles) -> list[str]:
     """Tensors whose parts are not the golden model's, of two inferences of the linked program."""
     program = link(graph, plan, config, cycles.schedules)
@@ -106,14 +141,14 @@ def configuration(seed: int) -> HwConfig:
     return CONFIGS[seed % len(CONFIGS)] if seed % 5 else PIECES[seed // 5 % len(PIECES)]
 
 
-def main(count: int, first: int) -> int:
+def main(count: int, first: int, images: bool = False) -> int:
     """Run so many networks, each on its configuration."""
     wrong = refused = segments = 0
     begin = time.monotonic()
     for seed in range(first, first + count):
-        config = configuration(seed)
+        config = IMAGES[seed % len(IMAGES)] if images else configuration(seed)
         try:
-            graph, cycles = network(seed), PartCycles(config)
+            graph, cycles = image(seed) if images else network(seed), PartCycles(config)
             plan = make_plan(graph, config, cycles)
             found = differing(graph, plan, config, cycles)
             segments += len(plan.segments)
@@ -134,5 +169,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, metavar="N")
+    parser.add_argument("--images", action="store_true")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.count, arguments.first))
+    sys.exit(main(arguments.count, arguments.first, arguments.images))
