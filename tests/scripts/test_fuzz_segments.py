@@ -8,9 +8,18 @@ from onnxhw import golden
 OPERANDS = 119
 """The number of a network whose product found both operands on chip, in one bank."""
 
+EDGES = 3, 16, 20
+"""Numbers of images whose first columns read padding in host words that ended the row before, one for each array."""
+
 
 def test_a_network_that_was_wrong_is_equal(capsys: pytest.CaptureFixture[str]) -> None:
     assert fuzz_segments.main(1, OPERANDS) == 0
+    assert "0 without room, 0 wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", EDGES)
+def test_images_that_were_wrong_are_equal(number: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz_segments.main(1, number, images=True) == 0
     assert "0 without room, 0 wrong" in capsys.readouterr().out
 
 
