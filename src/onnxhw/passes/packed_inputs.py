@@ -13,7 +13,7 @@ rows, above and below lies the zero point, so padding is read like anything else
 
 Where the input is a box of a larger tensor, other boxes of which other convolutions read, its rows lie at the same
 bytes of host words as in the larger one (`Origin`): so moves, which copy whole host words, find all boxes in that one.
-Rows begin at two bytes of host words at most, or at one where those of the larger tensor are narrow, and no host word
+Rows begin at two bytes of host words at most, or at one where those of the larger tensor are short, and no host word
 that has bytes of a row reaches into another row, or into the padding between.
 """
 
@@ -38,9 +38,12 @@ MOST_JUMP = 63
 """What the field `jump` of an `Array` instruction holds."""
 
 
-NARROW = 256
-"""Bytes of a row of a larger tensor below which rows follow each other there with no gap, so far as whole host words
-allow it. From there on two bytes more are below 0.8 % of what travels, and may spare a read of a window."""
+GAPS = (2, 5, 4, 3)
+"""By the bytes of a row modulo four, those between rows of a larger tensor that begin at two bytes of host words, so
+that the host words at both ends of a row have no byte of another one."""
+LEAST_ROWS = 128
+"""How many times as long as that gap a row is at least: so it is 0.8 % of what travels, which frames may take 4 % of,
+3.2 % being their own. It may spare a read of a window. Other rows begin at one byte of host words."""
 
 
 @dataclass(frozen=True, order=True)
@@ -58,8 +61,9 @@ class Origin:
         return cls(box.rows[0], box.cols[0], *shape[2:])
 
     def narrow(self, channels: int) -> tuple[bool, bool]:
-        """Whether a row of the larger tensor has fewer than `NARROW` bytes, and whether a column has."""
-        return self.cols * channels < NARROW, self.rows * channels < NARROW
+        """Whether rows of the larger tensor are too short for a gap, and whether columns are."""
+        rows, columns = (length * channels for length in (self.cols, self.rows))
+        return rows < LEAST_ROWS * GAPS[rows % 4], columns < LEAST_ROWS * GAPS[columns % 4]
 
 
 NO_ORIGINS: Mapping[str, Origin] = {}
@@ -142,7 +146,34 @@ def unpacked(graph: Graph, config: HwConfig) -> dict[str, str]:
 def _plans(
     shape: Shape, readers: list[Op], config: HwConfig, origin: Origin | None = None
 ) -> tuple[list[PackingPlan], str]:
-    """Ways to pack an input of that shape, with its `origin` in a larger one, best first; why there is none."""
+    """Ways to pack an input of that shape, best first; why there is none. With its `origin` in a larger one there is
+    one way for all boxes of that, or none if this box is too large for it."""
+    fewer, why = _fewer_reads(shape, readers, config, origin)
+    near = [plan for plan in fewer if _most_words(plan, config, origin) <= config.unaligned_words]
+    if fewer and not near:
+        least = min(_most_words(plan, config, origin) for plan in fewer)
+        return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
+    if origin is not None:
+        return (fewer[:1] if fewer and fewer[0] in near else []), why
+    return near, why
+
+
+def too_large(graph: Graph, config: HwConfig, origins: Mapping[str, Origin]) -> str:
+    """Which input of these could lie packed if its box were smaller; "" if there is none."""
+    if not config.unaligned:
+        return ""
+    for name, readers in _readers(graph).items():
+        if name in origins:
+            fewer, _ = _fewer_reads(graph.tensors[name].shape, readers, config, origins[name])
+            if fewer and _most_words(fewer[0], config, origins[name]) > config.unaligned_words:
+                return name
+    return ""
+
+
+def _fewer_reads(
+    shape: Shape, readers: list[Op], config: HwConfig, origin: Origin | None
+) -> tuple[list[PackingPlan], str]:
+    """Ways to pack an input that make reads fewer, whatever room it takes, best first; why there is none."""
     windows = set[Window]()
     for op in readers:
         if not op.weight.size:
@@ -163,17 +194,14 @@ def _plans(
     fewer = [plan for plan in plans if len(plan.tiles) <= most]
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
-    near = [plan for plan in fewer if _most_words(plan, config, origin) <= config.unaligned_words]
-    if not near:
-        least = min(_most_words(plan, config, origin) for plan in fewer)
-        return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
 
-    def rank(plan: PackingPlan) -> tuple[int, bool, int]:
-        # All boxes of a tensor ought to be packed the same way round.
-        turned = origin is not None and plan.transposed
-        return len(plan.tiles), turned, -(-plan.length // config.word)
+    def rank(plan: PackingPlan) -> tuple[int, int, bool]:
+        if origin is None:
+            return len(plan.tiles), -(-plan.length // config.word), False
+        # The same for all boxes of a tensor, whatever they take.
+        return len(plan.tiles), min(plan.packed.row, plan.packed.column), plan.transposed
 
-    return sorted(near, key=rank), ""
+    return sorted(fewer, key=rank), ""
 
 
 def _most_words(plan: PackingPlan, config: HwConfig, origin: Origin | None) -> int:

@@ -14,13 +14,15 @@ COARSE_CUTS = tuple(n for n in CUTS if n & (n - 1) == 0)
 class Effort:
     """What is tried: groups of `longest` operations at most; results in `cuts` blocks of channels and stripes of rows,
     in `few_cuts` stripes of the other side, in `long_cuts` of the side that is long. `again`: groups are chosen again
-    with the exact cycles of those that were chosen before, until nothing new comes."""
+    with the exact cycles of those that were chosen before, until nothing new comes. `packed`: no boxes of an input
+    that are too large to lie packed as smaller ones do, for what is sent in two forms is sent twice."""
 
     longest: int
     cuts: tuple[int, ...]
     few_cuts: tuple[int, ...]
     long_cuts: tuple[int, ...]
     again: bool
+    packed: bool = True
 
 
 THOROUGH = Effort(14, CUTS, FEW_CUTS, (*CUTS, 96, 128, 192, 256, 384, 512), again=True)

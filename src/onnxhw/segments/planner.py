@@ -13,6 +13,7 @@ from math import inf
 from ..config import HwConfig
 from ..errors import DoesNotFitError, UnsupportedError, UsageError
 from ..ir.graph import Graph
+from ..passes.packed_inputs import too_large
 from .buffers import assign
 from .chaining import chained
 from .checker import check_plan
@@ -56,13 +57,22 @@ def make_plan(
         raise UsageError("E2190", f"{config.name} has no external memory", hint="a preset with +sdram")
     if not techniques.depth_first:
         effort = replace(effort, longest=1)
-    segments = _cheapest(graph, config, cycles, effort, True)
-    if len(segments) <= FEW:
-        segments = _cheapest(graph, config, cycles, effort, False)
+    try:
+        segments = _either(graph, config, cycles, effort)
+    except NoPartError:
+        if not effort.packed:
+            raise
+        segments = _either(graph, config, cycles, replace(effort, packed=False))
     linked = chained(segments, config)
     found = Plan(linked, assign(graph, linked, config, config.external))
     check_plan(graph, found, config)
     return found
+
+
+def _either(graph: Graph, config: HwConfig, cycles: Cycles, effort: Effort) -> list[Segment]:
+    """The segments that cost least with costs that know banks, or if these are few, with others."""
+    segments = _cheapest(graph, config, cycles, effort, True)
+    return segments if len(segments) > FEW else _cheapest(graph, config, cycles, effort, False)
 
 
 def _cheapest(graph: Graph, config: HwConfig, cycles: Cycles, effort: Effort, banks: bool) -> list[Segment]:
@@ -125,6 +135,8 @@ def _refusal(groups: Groups, segments: Sequence[Segment] | None, cycles: Cycles)
             weights, used = sum(weights_of(segment, config).values()), Occupancy(segment.graph, config)
             if why := misfit(groups.graph, segment, config, weights, used):
                 return why
+            if groups.effort.packed and too_large(segment.graph, config, segment.origins):
+                return "its box of an input would not lie packed, as smaller ones do"
             cycles(segment)
     except (DoesNotFitError, UnsupportedError) as error:
         return error.what
