@@ -74,7 +74,7 @@ def packed_inputs(graph: Graph, config: HwConfig, origins: Mapping[str, Origin] 
     that are boxes of a larger tensor, where they lie in it.
 
     An input does if only convolutions of one window, without groups, read it, if reads become fewer, and if it is no
-    output of the model. As many reads will do for `origins`, because fewer bytes travel.
+    output of the model.
     """
     if not config.unaligned:
         return []
@@ -190,8 +190,7 @@ def _fewer_reads(
     plans = [plan for way, pixel in ways if (plan := _plan(shape, window, config, way, pixel, origin))]
     if not plans:
         return [], f"its window's positions are no multiples of {config.unaligned} bytes apart"
-    most = plain if origin and shape[1] % config.word else plain - 1
-    fewer = [plan for plan in plans if len(plan.tiles) <= most]
+    fewer = [plan for plan in plans if len(plan.tiles) < plain]
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
 
