@@ -15,7 +15,7 @@ from onnxhw.compiler.segmented import SegmentedGraphs
 from onnxhw.config import HwConfig
 from onnxhw.emu.emulator import Emulator
 from onnxhw.ir.boxes import Box
-from onnxhw.ir.graph import Graph
+from onnxhw.ir.graph import Graph, MaxPool
 from onnxhw.ir.ops.conv import PackedConv
 from onnxhw.isa.memory import host_stride
 from onnxhw.passes.packed_inputs import packed_inputs
@@ -23,7 +23,7 @@ from onnxhw.presets import preset
 from onnxhw.program.layout import from_host, to_host
 from onnxhw.program.storage import PackedInput
 from onnxhw.program.traffic import traffic_of
-from onnxhw.segments import QUICK, PartCycles, Region, Segment, link, make_plan, sources_of
+from onnxhw.segments import QUICK, THOROUGH, PartCycles, Region, Segment, link, make_plan, sources_of
 from onnxhw.segments.cutting import cut
 from onnxhw.segments.packed_boxes import PackedRegion, PackedSource, packed_moves
 from onnxhw.segments.placed_segment import PlacedPart
@@ -186,6 +186,23 @@ def test_an_image_is_sent_once(size: int, gap: int) -> None:
         values = {"x": np.random.default_rng(seed).integers(-128, 128, (1, 3, size, size)).astype(np.int8)}
         made, wanted = emulator.run(values), golden.run(graph, values)
         assert all(np.array_equal(found, wanted[name]) for name, found in made.outputs.items())
+
+
+@pytest.mark.parametrize(("name", "channels"), [("ulx3s-85f+sdram", 9), ("ulx3s-25f-dense+sdram", 4)])
+def test_boxes_that_are_too_large_to_lie_packed_are_cut_smaller(name: str, channels: int) -> None:
+    """Some boxes take more than what may be read from any byte: they would come as whole words, so the input in both
+    forms."""
+    config, net = preset(name), Net(channels, 1)
+    net.tensors["x"] = replace(net.tensors["x"], shape=(1, channels, 121, 161))
+    seen = net.conv(net.conv("x", 16, 3, 2), 24, 1)
+    pooled = net._op(MaxPool, (seen,), (24, 10, 13), kernel=(6, 6), strides=(6, 6))
+    graph, cycles = net.graph("large", net.conv(pooled, 4, 1)), PartCycles(config)
+    packed, whole = (
+        link(graph, make_plan(graph, config, cycles, effort=effort), config, cycles.schedules).tensors["x"].external
+        for effort in (THOROUGH, replace(THOROUGH, packed=False))
+    )
+    assert [piece.storage is None for piece in packed] == [False]
+    assert {piece.storage is None for piece in whole} == {True, False}
 
 
 def test_an_image_that_finds_a_place_packed_is_not_sent_as_it_is_too(monkeypatch: pytest.MonkeyPatch) -> None:

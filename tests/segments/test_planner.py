@@ -126,6 +126,13 @@ def test_costs_of_few_segments_do_not_know_banks(few: int, monkeypatch: pytest.M
     assert len(made.segments) > 5
 
 
+def test_where_nothing_is_small_enough_to_lie_packed_it_need_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = inverted()
+    wanted = make_plan(graph, SMALL, anything).segments
+    monkeypatch.setattr(planner, "too_large", lambda *_: True)
+    assert [each.parts for each in make_plan(graph, SMALL, anything).segments] == [each.parts for each in wanted]
+
+
 def test_what_no_part_of_fits_is_named() -> None:
     graph = inverted()
 

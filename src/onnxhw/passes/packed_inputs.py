@@ -36,13 +36,11 @@ from ..program.variant import Variant
 
 MOST_JUMP = 63
 """What the field `jump` of an `Array` instruction holds."""
-
-
-GAPS = (2, 5, 4, 3)
+ROW_GAPS = (2, 5, 4, 3)
 """By the bytes of a row modulo four, those between rows of a larger tensor that begin at two bytes of host words, so
 that the host words at both ends of a row have no byte of another one."""
-LEAST_ROWS = 128
-"""How many times as long as that gap a row is at least: so it is 0.8 % of what travels, which frames may take 4 % of,
+LEAST_ROW = 128
+"""How many such gaps long a row is at least that has one: so it is 0.8 % of what travels, which frames may take 4 % of,
 3.2 % being their own. It may spare a read of a window. Other rows begin at one byte of host words."""
 
 
@@ -60,10 +58,10 @@ class Origin:
         """A box of a tensor, ``(1, C, H, W)``."""
         return cls(box.rows[0], box.cols[0], *shape[2:])
 
-    def narrow(self, channels: int) -> tuple[bool, bool]:
+    def short_rows(self, channels: int) -> tuple[bool, bool]:
         """Whether rows of the larger tensor are too short for a gap, and whether columns are."""
         rows, columns = (length * channels for length in (self.cols, self.rows))
-        return rows < LEAST_ROWS * GAPS[rows % 4], columns < LEAST_ROWS * GAPS[columns % 4]
+        return rows < LEAST_ROW * ROW_GAPS[rows % 4], columns < LEAST_ROW * ROW_GAPS[columns % 4]
 
 
 NO_ORIGINS: Mapping[str, Origin] = {}
@@ -92,7 +90,7 @@ def packed_inputs(graph: Graph, config: HwConfig, origins: Mapping[str, Origin] 
 
 def packed_alike(graph: Graph, origins: Mapping[str, Origin]) -> object:
     """Equal for graphs of a kind whose inputs of these `origins` are packed in the same ways."""
-    return frozenset((name, origin.narrow(graph.tensors[name].channels)) for name, origin in origins.items())
+    return frozenset((name, origin.short_rows(graph.tensors[name].channels)) for name, origin in origins.items())
 
 
 def _levelled(ways: "list[list[PackingPlan]]") -> "list[list[PackingPlan]]":
@@ -153,27 +151,23 @@ def _plans(
     if fewer and not near:
         least = min(_most_words(plan, config, origin) for plan in fewer)
         return [], f"it takes {least} words, of which {config.unaligned_words} can be read from any byte on"
-    if origin is not None:
-        return (fewer[:1] if fewer and fewer[0] in near else []), why
     return near, why
 
 
-def too_large(graph: Graph, config: HwConfig, origins: Mapping[str, Origin]) -> str:
-    """Which input of these could lie packed if its box were smaller; "" if there is none."""
+def too_large(graph: Graph, config: HwConfig, origins: Mapping[str, Origin]) -> bool:
+    """Whether one of these inputs could lie packed if its box were smaller."""
     if not config.unaligned:
-        return ""
-    for name, readers in _readers(graph).items():
-        if name in origins:
-            fewer, _ = _fewer_reads(graph.tensors[name].shape, readers, config, origins[name])
-            if fewer and _most_words(fewer[0], config, origins[name]) > config.unaligned_words:
-                return name
-    return ""
+        return False
+    readers = _readers(graph)
+    boxes = [(graph.tensors[name].shape, readers[name], config, origin) for name, origin in origins.items()]
+    return any(_fewer_reads(*box)[0] and not _plans(*box)[0] for box in boxes)
 
 
 def _fewer_reads(
     shape: Shape, readers: list[Op], config: HwConfig, origin: Origin | None
 ) -> tuple[list[PackingPlan], str]:
-    """Ways to pack an input that make reads fewer, whatever room it takes, best first; why there is none."""
+    """Ways to pack an input that make reads fewer, whatever room it takes, best first, with an `origin` the best one
+    alone; why there is none."""
     windows = set[Window]()
     for op in readers:
         if not op.weight.size:
@@ -194,13 +188,14 @@ def _fewer_reads(
     if not fewer:
         return [], f"it would take {min(len(plan.tiles) for plan in plans)} reads for {plain}"
 
+    if origin is None:
+        return sorted(fewer, key=lambda plan: (len(plan.tiles), -(-plan.length // config.word))), ""
+
     def rank(plan: PackingPlan) -> tuple[int, int, bool]:
-        if origin is None:
-            return len(plan.tiles), -(-plan.length // config.word), False
-        # The same for all boxes of a tensor, whatever they take.
+        """The same for all boxes of a tensor, whatever they take."""
         return len(plan.tiles), min(plan.packed.row, plan.packed.column), plan.transposed
 
-    return sorted(fewer, key=rank), ""
+    return [min(fewer, key=rank)], ""
 
 
 def _most_words(plan: PackingPlan, config: HwConfig, origin: Origin | None) -> int:
@@ -241,7 +236,7 @@ def _plan(
         able = _pitches(least, step, config)
     else:
         unit = moved_bytes(config)
-        even = lcm(step, unit if origin.narrow(channels)[outer] else max(1, unit // 2))
+        even = lcm(step, unit if origin.short_rows(channels)[outer] else max(1, unit // 2))
         # The same bytes of host words for all boxes, however wide: of pitches that are as short as may be.
         alike = min(_pitches(row, even, config), key=lambda pitch: (rank(pitch)[0], pitch % unit))
         wide = _pitches(least + 2 * (unit - 1), even, config)

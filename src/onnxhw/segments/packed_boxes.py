@@ -72,13 +72,13 @@ def _source(group: list[PackedRegion], config: HwConfig) -> PackedSource:
     outer, inner = (width, height) if turned else (height, width)
     pixel, wanted = min(storage.row, storage.column), max(storage.row, storage.column)
     length = (inner - 1) * pixel + channels
-    pitch = next(length + gap for gap in range(2 * unit) if _apart(first, length, gap, wanted, unit))
+    pitch = next(length + gap for gap in range(2 * unit) if _rows_fit(first, length, gap, wanted, unit))
     words = -(-(first + (outer - 1) * pitch + length) // config.word)
     row, column = (pixel, pitch) if turned else (pitch, pixel)
     return PackedSource(region.tensor, box, replace(storage, first=first, words=words, row=row, column=column))
 
 
-def _apart(first: int, length: int, gap: int, wanted: int, unit: int) -> bool:
+def _rows_fit(first: int, length: int, gap: int, wanted: int, unit: int) -> bool:
     """Whether rows that are `gap` bytes apart lie where those of a box with the pitch `wanted` do, and their first and
     last host words have no byte of another row."""
     if (length + gap - wanted) % unit:
